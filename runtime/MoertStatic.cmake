@@ -1,0 +1,20 @@
+# Third-party code is linked statically where a static archive is installed, so that a binary built here runs on other
+# distributions. Each becomes one interface target.
+
+function(moert_static_or_shared target archive fallback)
+  add_library(${target} INTERFACE)
+  find_library(${target}_ARCHIVE ${archive})
+  if(${target}_ARCHIVE)
+    target_link_libraries(${target} INTERFACE ${${target}_ARCHIVE})
+  else()
+    target_link_libraries(${target} INTERFACE ${fallback})
+  endif()
+endfunction()
+
+moert_static_or_shared(moert_crypto libcrypto.a OpenSSL::Crypto)
+target_include_directories(moert_crypto INTERFACE ${OPENSSL_INCLUDE_DIR})
+moert_static_or_shared(moert_protobuf libprotobuf-lite.a protobuf::libprotobuf-lite)
+target_include_directories(moert_protobuf INTERFACE ${Protobuf_INCLUDE_DIRS})
+target_link_libraries(moert_protobuf INTERFACE Threads::Threads)
+moert_static_or_shared(moert_pcre2 libpcre2-8.a PkgConfig::PCRE2)
+target_include_directories(moert_pcre2 INTERFACE ${PCRE2_INCLUDE_DIRS})
