@@ -1,0 +1,94 @@
+// A bundle made ready to run: code loaded, weights read and packed.
+#ifndef MOERT_SESSION_MODEL_H
+#define MOERT_SESSION_MODEL_H
+
+#include "runtime/base/ElementType.h"
+#include "runtime/base/Status.h"
+#include "runtime/bundle/Bundle.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moert {
+
+class ThreadPool;
+class LoadedVariant;
+
+struct LoadOptions {
+  // Threads that run kernels, the calling one included. 0: one for each core that this process may use (its CPU affinity
+  // and its cgroup quota, rounded up).
+  unsigned threads = 0;
+  // A variant's target, such as "cpu:x86-64-v3". Empty: the first whose CPU features are all there.
+  std::string variant;
+  // Weight bytes read so far. Called from the loading thread.
+  ByteProgress progress;
+};
+
+// A dense tensor in ordinary memory, row-major (ElementType.h says how elements lie).
+struct Tensor {
+  ElementType type = ElementType::Unspecified;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> data;
+};
+
+// What one kernel launch of a program took, summed over all steps since profiling began.
+struct ProfileEntry {
+  std::string source; // which ops of the model
+  std::string kernel;
+  std::uint64_t launches = 0;
+  double seconds = 0;
+  double flops = 0;       // as the compiler states them; 0: unknown
+  double bytesMoved = 0;  // the same
+};
+
+struct MemoryUse {
+  std::uint64_t weights = 0; // read as they lie in files and still needed
+  std::uint64_t globals = 0; // packed at load
+};
+
+// Immutable; any number of threads and sessions may share it. Programs of one model run one at a time: its thread pool
+// serves one program after the other.
+class Model {
+public:
+  static Result<std::shared_ptr<const Model>> load(std::shared_ptr<const Bundle> bundle,
+                                                   const LoadOptions &options = {});
+  ~Model();
+
+  const Bundle &bundle() const { return *source; }
+  const std::string &variant() const; // the target that was chosen
+  unsigned threads() const;
+  MemoryUse memory() const;
+  bool isLanguageModel() const { return source->manifest().has_language_model(); }
+  std::vector<std::string> entries() const;
+
+  // Runs an entry once on plain tensors. `inputs` must have exactly the entry's inputs, by name, with their types; shapes
+  // must agree on every symbol. An empty `entry` means the only one. States begin as zeros and are dropped afterwards.
+  Result<std::map<std::string, Tensor>> run(std::string_view entry,
+                                            const std::map<std::string, Tensor> &inputs,
+                                            std::vector<ProfileEntry> *profile = nullptr) const;
+
+  // For Session.
+  const LoadedVariant &loaded() const { return *code; }
+  ThreadPool &pool() const { return *workers; }
+
+private:
+  Model() = default;
+  std::shared_ptr<const Bundle> source;
+  std::unique_ptr<ThreadPool> workers;
+  std::unique_ptr<LoadedVariant> code;
+};
+
+// Targets of the bundle in its order, each with what this machine lacks for it ("" when it runs here).
+struct VariantFit {
+  std::string target;
+  std::string missing;
+};
+std::vector<VariantFit> fitVariants(const moec::bundle::Manifest &manifest);
+
+} // namespace moert
+
+#endif
