@@ -1,0 +1,57 @@
+// Types: block-quantised tensors, paged caches, per-sequence states.
+#ifndef MOEC_DIALECT_MOE_IR_MOETYPES_TD
+#define MOEC_DIALECT_MOE_IR_MOETYPES_TD
+
+include "moec/Dialect/MoE/IR/MoEAttrs.td"
+
+class MoE_Type<string name, string typeMnemonic> : TypeDef<MoE_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def MoE_BlockTensorType : MoE_Type<"BlockTensor", "block_tensor"> {
+  let summary = "a tensor quantised in blocks along its last dimension";
+  let description = [{
+    `shape` is logical. Format `mxfp4`: blocks of 32 E2M1 codes (two a byte, the even element in the low nibble) and one E8M0
+    scale byte a block. Without a layout the value stands for the pair (codes, scales) of a checkpoint; with one, for a single
+    packed buffer.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape,
+    MoE_BlockFormatParameter:$format,
+    OptionalParameter<"::mlir::moec::moe::LayoutAttr">:$layout);
+  let assemblyFormat = "`<` `[` $shape `]` `,` $format (`,` $layout^)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t mxfp4BlockSize = 32;
+    int64_t getRank() const { return getShape().size(); }
+    int64_t getDimSize(int64_t i) const { return getShape()[i]; }
+  }];
+}
+
+def MoE_CacheType : MoE_Type<"Cache", "cache"> {
+  let summary = "the paged key and value cache of one attention layer";
+  let description = [{
+    A pool of blocks of `block` tokens. A block holds the keys as `[kv_heads][key_dim][block]` (transposed, so that the same
+    channel of neighbouring tokens is one vector) and then the values as `[kv_heads][block][value_dim]`. Position `p` of a
+    sequence lies at offset `p mod block` of pool block `block_table[sequence][p div block]`.
+  }];
+  let parameters = (ins "int64_t":$kv_heads, "int64_t":$key_dim, "int64_t":$value_dim, "int64_t":$block, "Type":$element);
+  let assemblyFormat = "`<` struct($kv_heads, $key_dim, $value_dim, $block) `,` $element `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Elements of one block: keys, then values.
+    int64_t getBlockElements() const {
+      return getKvHeads() * getBlock() * (getKeyDim() + getValueDim());
+    }
+  }];
+}
+
+def MoE_StateType : MoE_Type<"State", "state"> {
+  let summary = "one slot of fixed size for each sequence: recurrent or convolution state";
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "Type":$element);
+  let assemblyFormat = "`<` `[` $shape `]` `,` $element `>`";
+}
+
+def MoE_DenseOrBlockWeight : AnyTypeOf<[MoE_FloatTensor, MoE_BlockTensorType], "a float tensor or a block tensor">;
+
+#endif

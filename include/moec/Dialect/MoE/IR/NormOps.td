@@ -1,0 +1,41 @@
+// Normalisation.
+#ifndef MOEC_DIALECT_MOE_IR_NORMOPS_TD
+#define MOEC_DIALECT_MOE_IR_NORMOPS_TD
+
+include "moec/Dialect/MoE/IR/MoETypes.td"
+include "moec/Dialect/MoE/IR/MoEInterfaces.td"
+
+def MoE_RMSNormOp : MoE_Op<"rms_norm", [Pure, AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<TokenParallelOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
+  let summary = "root-mean-square norm over the last dimension";
+  let description = [{
+    `result = input * rsqrt(mean(input^2) + epsilon) * w` in f32, rounded once; `w` is the weight, `1 + weight` with
+    `unit_offset`, 1 without a weight.
+  }];
+  let arguments = (ins MoE_FloatTensor:$input, Optional<MoE_FloatTensor1D>:$weight, F64Attr:$epsilon,
+                       UnitAttr:$unit_offset);
+  let results = (outs MoE_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `:` type($weight) `)`)? attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def MoE_LayerNormOp : MoE_Op<"layer_norm", [Pure, AttrSizedOperandSegments, AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<TokenParallelOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
+  let summary = "layer norm over the last dimension";
+  let description = [{
+    `result = (input - mean) * rsqrt(variance + epsilon) * weight + bias` in f32, rounded once.
+  }];
+  let arguments = (ins MoE_FloatTensor:$input, Optional<MoE_FloatTensor1D>:$weight, Optional<MoE_FloatTensor1D>:$bias,
+                       F64Attr:$epsilon);
+  let results = (outs MoE_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `:` type($weight) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)? attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif

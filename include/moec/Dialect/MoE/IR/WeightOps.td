@@ -1,0 +1,83 @@
+// Weights, globals, layouts, quantised blocks.
+#ifndef MOEC_DIALECT_MOE_IR_WEIGHTOPS_TD
+#define MOEC_DIALECT_MOE_IR_WEIGHTOPS_TD
+
+include "moec/Dialect/MoE/IR/MoETypes.td"
+include "moec/Dialect/MoE/IR/MoEInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def MoE_WeightOp : MoE_Op<"weight", [Pure]> {
+  let summary = "a weight of the model, by reference";
+  let description = [{
+    Stands for `bytes` bytes of a file that are read when the bundle is loaded. The reference must be exactly as long as the
+    result's type.
+
+    ```mlir
+    %w = moe.weight "model.norm.weight" at <"model-00001.safetensors", 8192, 512> : tensor<256xbf16>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, MoE_WeightRefAttr:$ref);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$name `at` $ref attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def MoE_GlobalOp : MoE_Op<"global", [Symbol]> {
+  let summary = "a persistent buffer that the load program fills";
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+}
+
+def MoE_GlobalLoadOp : MoE_Op<"global_load", [Pure]> {
+  let summary = "reads a global";
+  let description = [{ Pure: a global never changes after loading. }];
+  let arguments = (ins FlatSymbolRefAttr:$global);
+  let results = (outs AnyTypeOf<[AnyRankedTensor, MoE_BlockTensorType]>:$result);
+  let assemblyFormat = "$global attr-dict `:` type($result)";
+}
+
+def MoE_GlobalStoreOp : MoE_Op<"global_store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "fills a global; only in the load program, once for each global";
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, MoE_BlockTensorType]>:$value, FlatSymbolRefAttr:$global);
+  let assemblyFormat = "$value `,` $global attr-dict `:` type($value)";
+}
+
+def MoE_AssembleBlocksOp : MoE_Op<"assemble_blocks", [Pure]> {
+  let summary = "codes and scales of a checkpoint, seen as one block tensor";
+  let description = [{
+    For `mxfp4` and a logical shape `[..., K]`: codes hold `K / 2` bytes and scales `K / 32` bytes for each row, in any
+    grouping of dimensions that keeps the order of the bytes (`[E, N, K / 32, 16]` and `[N, K / 2]` are both seen in files).
+    Constraints: K is a multiple of 32; the byte counts agree with the logical shape.
+  }];
+  let arguments = (ins MoE_ByteTensor:$codes, MoE_ByteTensor:$scales);
+  let results = (outs MoE_BlockTensorType:$result);
+  let assemblyFormat = "$codes `,` $scales attr-dict `:` type($codes) `,` type($scales) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def MoE_DequantizeOp : MoE_Op<"dequantize", [Pure]> {
+  let summary = "a block tensor as plain numbers";
+  let description = [{
+    `result[..., k] = e2m1(code[..., k]) * 2^(scale[..., k / 32] - 127)`, exact in f32 and bf16 (subnormal results included);
+    scale byte 255 makes its block NaN.
+  }];
+  let arguments = (ins MoE_BlockTensorType:$source);
+  let results = (outs MoE_FloatTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def MoE_RelayoutOp : MoE_Op<"relayout", [Pure]> {
+  let summary = "the same values in another memory layout";
+  let description = [{
+    The result's type is the source's with another `#moe.layout` (or none). Padding is filled with zeros; for MXFP4 panels
+    with code 0 and scale byte 127.
+  }];
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, MoE_BlockTensorType]>:$source);
+  let results = (outs AnyTypeOf<[AnyRankedTensor, MoE_BlockTensorType]>:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif

@@ -1,0 +1,56 @@
+#include "OpSupport.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::moec::moe;
+
+static std::string describe(ArrayRef<int64_t> shape) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "[";
+  llvm::interleaveComma(shape, stream, [&](int64_t size) {
+    if (ShapedType::isDynamic(size))
+      stream << "?";
+    else
+      stream << size;
+  });
+  stream << "]";
+  return text;
+}
+
+LogicalResult mlir::moec::moe::checkShape(Operation *op, StringRef what, Value value,
+                                          ArrayRef<int64_t> expected) {
+  if (!value)
+    return success();
+  ArrayRef<int64_t> shape = getLogicalShape(value.getType());
+  if (shape.size() == expected.size() && llvm::all_of(llvm::zip(shape, expected), [](auto pair) {
+        return compatible(std::get<0>(pair), std::get<1>(pair));
+      }))
+    return success();
+  return op->emitOpError() << "expects " << what << " of shape " << describe(expected) << ", got "
+                           << describe(shape);
+}
+
+SmallVector<OpFoldResult> mlir::moec::moe::getMixedDims(OpBuilder &builder, Location loc,
+                                                        Value value) {
+  return tensor::getMixedSizes(builder, loc, value);
+}
+
+LogicalResult mlir::moec::moe::reifyLike(OpBuilder &builder, Operation *op, Value like,
+                                         ReifiedRankedShapedTypeDims &shapes) {
+  shapes.push_back(getMixedDims(builder, op->getLoc(), like));
+  return success();
+}
+
+LogicalResult mlir::moec::moe::reifyRows(OpBuilder &builder, Operation *op, Value like,
+                                         ReifiedRankedShapedTypeDims &shapes) {
+  OpFoldResult rows = tensor::getMixedSize(builder, op->getLoc(), like, 0);
+  for (Value result : op->getResults()) {
+    SmallVector<OpFoldResult> shape = {rows};
+    for (int64_t size : cast<RankedTensorType>(result.getType()).getShape().drop_front())
+      shape.push_back(builder.getIndexAttr(size));
+    shapes.push_back(std::move(shape));
+  }
+  return success();
+}

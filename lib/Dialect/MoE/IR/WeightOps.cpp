@@ -1,0 +1,71 @@
+#include "OpSupport.h"
+
+using namespace mlir;
+using namespace mlir::moec::moe;
+
+/// Bytes of a static shape, or nothing when that overflows.
+static std::optional<uint64_t> countBytes(RankedTensorType type) {
+  uint64_t bits = type.getElementType().getIntOrFloatBitWidth();
+  for (int64_t size : type.getShape())
+    if (__builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits))
+      return std::nullopt;
+  return (bits + 7) / 8;
+}
+
+LogicalResult WeightOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return emitOpError() << "expects a static shape of integers or floats, got " << type;
+  std::optional<uint64_t> bytes = countBytes(type);
+  if (!bytes)
+    return emitOpError() << "'" << getName() << "': the size of " << type << " overflows";
+  if (*bytes != getRef().getBytes())
+    return emitOpError() << "'" << getName() << "' expects a reference to " << *bytes
+                         << " bytes for " << type << ", got " << getRef().getBytes();
+  return success();
+}
+
+LogicalResult AssembleBlocksOp::verify() {
+  BlockTensorType type = getResult().getType();
+  if (type.getLayout())
+    return emitOpError() << "expects a result without a layout";
+  uint64_t elements = 1;
+  for (int64_t size : type.getShape())
+    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements))
+      return emitOpError() << "the size of " << type << " overflows";
+  auto check = [&](StringRef what, Value value, uint64_t expected) -> LogicalResult {
+    auto tensor = cast<RankedTensorType>(value.getType());
+    std::optional<uint64_t> bytes = tensor.hasStaticShape() ? countBytes(tensor) : std::nullopt;
+    if (bytes && *bytes == expected)
+      return success();
+    return emitOpError() << "expects " << expected << " bytes of " << what << " for " << type
+                         << ", got " << tensor;
+  };
+  if (failed(check("codes", getCodes(), elements / 2)))
+    return failure();
+  return check("scales", getScales(), elements / BlockTensorType::mxfp4BlockSize);
+}
+
+LogicalResult DequantizeOp::verify() {
+  return checkShape(*this, "a result", getResult(), getSource().getType().getShape());
+}
+
+LogicalResult RelayoutOp::verify() {
+  if (withLayout(getSource().getType(), {}) != withLayout(getResult().getType(), {}))
+    return emitOpError() << "expects source and result to differ in layout only, got "
+                         << getSource().getType() << " and " << getResult().getType();
+  if (LayoutAttr layout = getLayout(getResult().getType()))
+    if (layout.getTile().size() > getLogicalShape(getResult().getType()).size())
+      return emitOpError() << "expects a layout of at most the rank of " << getSource().getType();
+  return success();
+}
+
+OpFoldResult RelayoutOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getResult().getType())
+    return getSource();
+  // There and back again.
+  if (auto producer = getSource().getDefiningOp<RelayoutOp>())
+    if (producer.getSource().getType() == getResult().getType())
+      return producer.getSource();
+  return {};
+}
