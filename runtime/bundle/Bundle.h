@@ -1,5 +1,5 @@
-// A bundle on disk: its manifest, read and fully checked, and the files that it refers to. Opening loads no code and reads
-// no weights.
+// A bundle on disk: its manifest, read and fully checked, and the files that it refers to. Opening
+// loads no code and reads no weights.
 #ifndef MOERT_BUNDLE_BUNDLE_H
 #define MOERT_BUNDLE_BUNDLE_H
 
@@ -26,19 +26,20 @@ inline constexpr std::string_view manifestName = "manifest.moeb";
 using ByteProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 struct OpenOptions {
-  // Where to look for referenced weight files (those not inside the bundle) instead of where the manifest says: by base
-  // name, or, where two files share one, by their last two path parts. Empty: where the manifest says.
+  // Where to look for referenced weight files (those not inside the bundle) instead of where the
+  // manifest says: by base name, or, where two files share one, by their last two path parts.
+  // Empty: where the manifest says.
   std::string weightsFolder;
-  // Without it, weight files are neither opened nor checked, and the model cannot be loaded: enough to look at a manifest
-  // whose weights are elsewhere.
+  // Without it, weight files are neither opened nor checked, and the model cannot be loaded: enough
+  // to look at a manifest whose weights are elsewhere.
   bool openWeightFiles = true;
 };
 
 // Immutable and safe to share between threads.
 class Bundle {
 public:
-  // Reads and checks the manifest (every index, expression, name, path and size in it), that the bundle's files have their
-  // sizes, and that referenced weight files have their sizes and headers.
+  // Reads and checks the manifest (every index, expression, name, path and size in it), that the
+  // bundle's files have their sizes, and that referenced weight files have their sizes and headers.
   static Result<std::shared_ptr<const Bundle>> open(const std::string &path,
                                                     const OpenOptions &options = {});
 
@@ -55,8 +56,9 @@ public:
   // Where weight file `index` was found.
   std::string weightFilePath(std::uint32_t index) const;
 
-  // Reads every byte of the bundle's files and of the weights and compares all digests; names each file and tensor that
-  // differs. `unchecked`, if not null, receives the number of weights that carry no digest.
+  // Reads every byte of the bundle's files and of the weights and compares all digests; names each
+  // file and tensor that differs. `unchecked`, if not null, receives the number of weights that
+  // carry no digest.
   Status verify(const ByteProgress &progress = {}, std::uint64_t *unchecked = nullptr) const;
 
 private:
@@ -68,10 +70,12 @@ private:
   std::vector<File> weightFiles;
 };
 
-// Writes `folder`/manifest.moeb with its framing: atomically, deterministically, and only if validateManifest finds nothing.
+// Writes `folder`/manifest.moeb with its framing: atomically, deterministically, and only if
+// validateManifest finds nothing.
 Status writeManifest(const std::string &folder, const moec::bundle::Manifest &manifest);
 
-// Everything that can be checked without the files: what Bundle::open checks in a manifest. `place` is for messages.
+// Everything that can be checked without the files: what Bundle::open checks in a manifest. `place`
+// is for messages.
 Status validateManifest(const moec::bundle::Manifest &manifest, std::string_view place);
 
 inline ElementType elementType(moec::bundle::ElementType type) {

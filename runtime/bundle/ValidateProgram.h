@@ -1,0 +1,29 @@
+// Checks of one program of a manifest; part of validateManifest.
+#ifndef MOERT_BUNDLE_VALIDATEPROGRAM_H
+#define MOERT_BUNDLE_VALIDATEPROGRAM_H
+
+#include "runtime/abi/bundle.pb.h"
+#include "runtime/base/Status.h"
+
+#include <string>
+
+namespace moert {
+
+// What a program's bindings may refer to.
+struct ProgramContext {
+  int weights = 0;
+  int globals = 0;
+  bool isLoad = false; // the load program has no inputs, outputs and states
+};
+
+void validateProgram(const moec::bundle::Program &program, const ProgramContext &context,
+                     const std::string &where, Problems &problems);
+
+// Whether `entry` can be driven as `model` says.
+void validateLanguageModelEntry(const moec::bundle::Program &entry,
+                                const moec::bundle::LanguageModel &model, const std::string &where,
+                                Problems &problems);
+
+} // namespace moert
+
+#endif
