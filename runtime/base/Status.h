@@ -105,6 +105,8 @@ public:
   bool empty() const { return count == 0; }
   std::size_t size() const { return count; }
   const std::string &place() const { return location; }
+  // The first problems, as they were added.
+  const std::vector<std::string> &listed() const { return messages; }
   // All problems as one error, one a line when there are several; success when there is none.
   Status toStatus(ErrorCode code, std::string hint = {}) const;
 

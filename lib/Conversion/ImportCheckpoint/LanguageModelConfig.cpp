@@ -1,0 +1,47 @@
+#include "LanguageModelConfig.h"
+
+namespace mlir::moec {
+
+using moert::JsonView;
+
+// Token ids are i32 in a step.
+static constexpr int64_t mostTokens = INT32_MAX;
+
+LanguageModelConfig readLanguageModelConfig(Checkpoint &checkpoint) {
+  LanguageModelConfig result;
+  JsonView config = checkpoint.config();
+  JsonView generation = checkpoint.json("generation_config.json");
+  JsonView tokenizer = checkpoint.json("tokenizer_config.json");
+
+  result.vocabulary = config["vocab_size"].integer(1, mostTokens).value_or(1);
+  result.maximumTokens =
+      config.optional("max_position_embeddings").integer(1, mostTokens).value_or(0);
+
+  auto first = [&](const char *key) {
+    JsonView view = generation.optional(key);
+    return view ? view : config.optional(key);
+  };
+  result.bosToken = first("bos_token_id").integer(0, result.vocabulary - 1).value_or(-1);
+  JsonView eos = first("eos_token_id");
+  std::vector<JsonView> ends;
+  if (eos && eos.raw()->is_array())
+    ends = eos.elements();
+  else if (eos)
+    ends.push_back(eos);
+  for (const JsonView &end : ends)
+    if (auto id = end.integer(0, result.vocabulary - 1))
+      result.eosTokens.push_back(*id);
+
+  JsonView addBos = tokenizer.optional("add_bos_token");
+  result.addBos = addBos.boolean().value_or(false);
+  if (result.addBos && result.bosToken < 0) {
+    addBos.complain("prompts start with a begin-of-text token, but neither config.json nor "
+                    "generation_config.json has bos_token_id");
+    result.addBos = false;
+  }
+  if (checkpoint.contains("tokenizer.json"))
+    result.tokenizer = "tokenizer.json";
+  return result;
+}
+
+} // namespace mlir::moec

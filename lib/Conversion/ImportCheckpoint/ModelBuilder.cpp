@@ -1,0 +1,228 @@
+#include "ModelBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+using moert::ElementType;
+
+static constexpr int64_t dynamic = ShapedType::kDynamic;
+
+ModelBuilder::ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type activationType,
+                           int64_t blockTokens)
+    : checkpoint(checkpoint), activationType(activationType), blockTokens(blockTokens),
+      builder(context) {
+  Location location = at("step");
+  module = ModuleOp::create(location);
+  builder.setInsertionPointToStart(module->getBody());
+  step = func::FuncOp::create(builder, location, "step", builder.getFunctionType({}, {}));
+  Block *block = step.addEntryBlock();
+  builder.setInsertionPointToStart(block);
+
+  auto argument = [&](StringRef name, ArrayRef<StringRef> dims) {
+    SmallVector<int64_t> shape(dims.size(), dynamic);
+    argumentAttributes.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("moe.name", builder.getStringAttr(name)),
+         builder.getNamedAttr("moe.dims", builder.getStrArrayAttr(dims))}));
+    return block->addArgument(RankedTensorType::get(shape, builder.getI32Type()), location);
+  };
+  tokens = argument("tokens", {"tokens"});
+  positions = argument("positions", {"tokens"});
+  tokenSequences = argument("token_sequences", {"tokens"});
+  argument("sequence_offsets", {"sequences + 1"});
+  blockTable = argument("block_table", {"sequences", "blocks"});
+  logitRows = argument("logit_rows", {"rows"});
+  tokenCount = tensor::DimOp::create(builder, location, tokens, 0);
+}
+
+Location ModelBuilder::at(StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+RankedTensorType ModelBuilder::typeLike(Value input, int64_t features, Type elementType) {
+  auto rows = cast<RankedTensorType>(input.getType()).getDimSize(0);
+  return RankedTensorType::get({rows, features}, elementType);
+}
+
+Value ModelBuilder::takeWeight(StringRef name, ArrayRef<int64_t> shape,
+                               ArrayRef<ElementType> accepted) {
+  Value &known = weights[name];
+  if (known && cast<RankedTensorType>(known.getType()).getShape() == shape)
+    return known;
+  const CheckpointTensor *tensor = checkpoint.take(name.str(), shape, accepted);
+  Type elementType = activationType;
+  switch (tensor ? tensor->entry->type : accepted.front()) {
+  case ElementType::F32:
+    elementType = builder.getF32Type();
+    break;
+  case ElementType::BF16:
+    elementType = builder.getBF16Type();
+    break;
+  case ElementType::F16:
+    elementType = builder.getF16Type();
+    break;
+  default:
+    elementType = builder.getI8Type();
+    break;
+  }
+  auto reference = tensor ? moe::WeightRefAttr::get(getContext(), tensor->file,
+                                                    tensor->entry->offset, tensor->entry->bytes)
+                          : moe::WeightRefAttr::get(getContext(), "", 0, 0);
+  known = moe::WeightOp::create(builder, at(name), RankedTensorType::get(shape, elementType),
+                                builder.getStringAttr(name), reference);
+  return known;
+}
+
+Value ModelBuilder::weight(StringRef name, ArrayRef<int64_t> shape) {
+  return takeWeight(name, shape, {ElementType::F32, ElementType::BF16, ElementType::F16});
+}
+
+Value ModelBuilder::mxfp4Weight(StringRef name, ArrayRef<int64_t> shape) {
+  constexpr int64_t blockSize = moe::BlockTensorType::mxfp4BlockSize;
+  SmallVector<int64_t> scalesShape(shape);
+  scalesShape.back() /= blockSize;
+  SmallVector<int64_t> codesShape(scalesShape);
+  codesShape.push_back(blockSize / 2);
+  Value codes = takeWeight((name + "_blocks").str(), codesShape, {ElementType::U8});
+  Value scales = takeWeight((name + "_scales").str(), scalesShape, {ElementType::U8});
+  auto type = moe::BlockTensorType::get(getContext(), shape, moe::BlockFormat::mxfp4, {});
+  return moe::AssembleBlocksOp::create(builder, at(name), type, codes, scales);
+}
+
+Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
+  Value stored = weight(name, {outer, columns, rows});
+  Type elementType = cast<RankedTensorType>(stored.getType()).getElementType();
+  Value empty = tensor::EmptyOp::create(builder, at(name), ArrayRef<int64_t>{outer, rows, columns},
+                                        elementType);
+  return linalg::TransposeOp::create(builder, at(name), stored, empty, ArrayRef<int64_t>{0, 2, 1})
+      ->getResult(0);
+}
+
+Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden) {
+  Value table = weight((name + ".weight").str(), {vocabulary, hidden});
+  return moe::EmbeddingOp::create(builder, at(name), typeLike(tokens, hidden, activationType),
+                                  tokens, table);
+}
+
+Value ModelBuilder::rmsNorm(StringRef name, Value input, double epsilon) {
+  int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
+  Value scale = weight((name + ".weight").str(), {features});
+  return moe::RMSNormOp::create(builder, at(name), input, scale, builder.getF64FloatAttr(epsilon));
+}
+
+Value ModelBuilder::linear(StringRef name, Value input, int64_t features, bool hasBias,
+                           Type resultType) {
+  int64_t inputs = cast<RankedTensorType>(input.getType()).getShape().back();
+  Value matrix = weight((name + ".weight").str(), {features, inputs});
+  Value bias = hasBias ? weight((name + ".bias").str(), {features}) : Value();
+  return moe::LinearOp::create(builder, at(name),
+                               typeLike(input, features, resultType ? resultType : activationType),
+                               input, matrix, bias, /*residual=*/Value(), /*norm_weight=*/Value(),
+                               /*epsilon=*/FloatAttr(), /*strategy=*/StringAttr());
+}
+
+Value ModelBuilder::add(StringRef name, Value left, Value right) {
+  return arith::AddFOp::create(builder, at(name), left, right);
+}
+
+static SmallVector<ReassociationIndices> headGroups() { return {{0}, {1, 2}}; }
+
+Value ModelBuilder::splitHeads(StringRef name, Value input, int64_t heads) {
+  auto type = cast<RankedTensorType>(input.getType());
+  int64_t dimension = type.getDimSize(1) / heads;
+  SmallVector<OpFoldResult> sizes = {tokenCount, builder.getIndexAttr(heads),
+                                     builder.getIndexAttr(dimension)};
+  return tensor::ExpandShapeOp::create(
+      builder, at(name), RankedTensorType::get({dynamic, heads, dimension}, type.getElementType()),
+      input, headGroups(), sizes);
+}
+
+Value ModelBuilder::mergeHeads(StringRef name, Value input) {
+  return tensor::CollapseShapeOp::create(builder, at(name), input, headGroups());
+}
+
+Value ModelBuilder::rope(StringRef name, Value input, const RotaryConfig &rotary) {
+  SmallVector<float> frequencies(rotary.frequencies.begin(), rotary.frequencies.end());
+  auto attribute = moe::RotaryAttr::get(getContext(), builder.getDenseF32ArrayAttr(frequencies),
+                                        rotary.magnitude, /*offset=*/0, /*interleaved=*/false);
+  return moe::RopeOp::create(builder, at(name), input, positions, attribute);
+}
+
+Value ModelBuilder::cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension) {
+  std::string name = "kv." + std::to_string(caches++);
+  argumentAttributes.push_back(
+      builder.getDictionaryAttr({builder.getNamedAttr("moe.name", builder.getStringAttr(name))}));
+  auto type = moe::CacheType::get(getContext(), kvHeads, keyDimension, valueDimension, blockTokens,
+                                  activationType);
+  return step.getBody().front().addArgument(type, at(name));
+}
+
+Value ModelBuilder::attention(StringRef name, Value query, Value key, Value value, Value cache,
+                              const AttentionParameters &parameters) {
+  moe::KVAppendOp::create(builder, at(name), key, value, cache, positions, tokenSequences,
+                          blockTable, /*rotary=*/moe::RotaryAttr());
+  auto queryType = cast<RankedTensorType>(query.getType());
+  auto cacheType = cast<moe::CacheType>(cache.getType());
+  auto resultType = RankedTensorType::get(
+      {queryType.getDimSize(0), queryType.getDimSize(1), cacheType.getValueDim()},
+      queryType.getElementType());
+  return moe::AttentionOp::create(
+      builder, at(name), resultType, query, cache, positions, tokenSequences, blockTable,
+      parameters.sinks, /*indices=*/Value(), builder.getF64FloatAttr(parameters.scale),
+      builder.getI64IntegerAttr(parameters.window), builder.getF64FloatAttr(0.0),
+      /*rotary=*/moe::RotaryAttr(), /*strategy=*/StringAttr());
+}
+
+ModelBuilder::Routing ModelBuilder::route(StringRef name, Value logits,
+                                          const RouteParameters &parameters) {
+  auto op = moe::RouteOp::create(
+      builder, at(name), typeLike(logits, parameters.topK, builder.getF32Type()),
+      typeLike(logits, parameters.topK, builder.getI32Type()), logits, /*selection_bias=*/Value(),
+      moe::ScoreFunctionAttr::get(getContext(), parameters.score),
+      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(1),
+      builder.getI64IntegerAttr(1), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
+      builder.getF64FloatAttr(parameters.scale));
+  return {op.getWeights(), op.getIndices()};
+}
+
+Value ModelBuilder::experts(StringRef name, Value input, const Routing &routing,
+                            const ExpertWeights &weights, moe::ActivationAttr activation) {
+  int64_t features = moe::getLogicalShape(weights.down.getType())[1];
+  return moe::ExpertsOp::create(builder, at(name), typeLike(input, features, activationType), input,
+                                routing.indices, routing.weights, weights.gateUp, weights.down,
+                                weights.gateUpBias, weights.downBias, /*residual=*/Value(),
+                                activation);
+}
+
+Value ModelBuilder::selectLogitRows(Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  return moe::GatherRowsOp::create(builder, at("logit_rows"),
+                                   typeLike(logitRows, type.getDimSize(1), type.getElementType()),
+                                   input, logitRows);
+}
+
+OwningOpRef<ModuleOp> ModelBuilder::finish(Value logits, const LanguageModelConfig &config,
+                                           StringRef model, StringRef weightRoot) {
+  func::ReturnOp::create(builder, at("step"), logits);
+  step.setFunctionType(builder.getFunctionType(step.getBody().front().getArgumentTypes(),
+                                               TypeRange(logits.getType())));
+  step.setArgAttrsAttr(builder.getArrayAttr(argumentAttributes));
+  step.setResultAttr(0, "moe.name", builder.getStringAttr("logits"));
+  step->setAttr("moe.entry", builder.getUnitAttr());
+
+  SmallVector<NamedAttribute> language = {
+      builder.getNamedAttr("vocabulary", builder.getI64IntegerAttr(config.vocabulary)),
+      builder.getNamedAttr("bos", builder.getI64IntegerAttr(config.bosToken)),
+      builder.getNamedAttr("eos", builder.getDenseI64ArrayAttr(config.eosTokens)),
+      builder.getNamedAttr("add_bos", builder.getBoolAttr(config.addBos)),
+      builder.getNamedAttr("maximum_tokens", builder.getI64IntegerAttr(config.maximumTokens)),
+      builder.getNamedAttr("block_tokens", builder.getI64IntegerAttr(blockTokens)),
+  };
+  if (!config.tokenizer.empty())
+    language.push_back(builder.getNamedAttr("tokenizer", builder.getStringAttr(config.tokenizer)));
+  (*module)->setAttr("moe.language_model", builder.getDictionaryAttr(language));
+  (*module)->setAttr("moe.model", builder.getStringAttr(model));
+  (*module)->setAttr("moe.weight_root", builder.getStringAttr(weightRoot));
+  return std::move(module);
+}

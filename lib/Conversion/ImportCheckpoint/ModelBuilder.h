@@ -1,0 +1,108 @@
+//===- ModelBuilder.h - the blocks that model families are made of
+//-----------------------------===//
+//
+// Builds the step function of a language model. Each block is named after the tensors that it uses;
+// the name becomes the ops' location. A missing or unfit tensor becomes a complaint of the
+// checkpoint and a stand-in, so that building goes on and finds the other problems, too.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef MOEC_CONVERSION_IMPORTCHECKPOINT_MODELBUILDER_H
+#define MOEC_CONVERSION_IMPORTCHECKPOINT_MODELBUILDER_H
+
+#include "Checkpoint.h"
+#include "LanguageModelConfig.h"
+#include "RotaryConfig.h"
+
+#include "moec/Dialect/MoE/IR/MoE.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace mlir::moec {
+
+class ModelBuilder {
+public:
+  ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type activationType,
+               int64_t blockTokens);
+
+  MLIRContext *getContext() { return builder.getContext(); }
+  Type getActivationType() const { return activationType; }
+
+  // Weights. A tensor that is asked for twice is the same value.
+  bool hasTensor(StringRef name) const { return checkpoint.hasTensor(name); }
+  Value weight(StringRef name, ArrayRef<int64_t> shape);
+  /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
+  Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
+  /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
+  Value transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns);
+
+  // What each token computes alone: [tokens, ...] to [tokens, ...].
+  Value embedding(StringRef name, int64_t vocabulary, int64_t hidden);
+  Value rmsNorm(StringRef name, Value input, double epsilon);
+  /// name.weight [features, ...] and, with `hasBias`, name.bias. The result is of the activation
+  /// type unless said otherwise.
+  Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
+  Value add(StringRef name, Value left, Value right);
+  Value splitHeads(StringRef name, Value input, int64_t heads);
+  Value mergeHeads(StringRef name, Value input);
+  Value rope(StringRef name, Value input, const RotaryConfig &rotary);
+
+  // Attention over a paged cache.
+  struct AttentionParameters {
+    double scale = 1;
+    int64_t window = 0; // 0: none
+    Value sinks;        // may be null
+  };
+  /// One more cache of the step; the first one is "kv.0".
+  Value cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension);
+  Value attention(StringRef name, Value query, Value key, Value value, Value cache,
+                  const AttentionParameters &parameters);
+
+  // Mixture of experts.
+  struct RouteParameters {
+    moe::ScoreFunction score = moe::ScoreFunction::softmax;
+    int64_t topK = 1;
+    bool renormalize = false;
+    double scale = 1;
+  };
+  struct Routing {
+    Value weights, indices;
+  };
+  Routing route(StringRef name, Value logits, const RouteParameters &parameters);
+  struct ExpertWeights {
+    Value gateUp, down;         // [experts, 2 inner, hidden], [experts, hidden, inner]
+    Value gateUpBias, downBias; // may be null
+  };
+  Value experts(StringRef name, Value input, const Routing &routing, const ExpertWeights &weights,
+                moe::ActivationAttr activation);
+
+  /// Only the rows whose logits are wanted.
+  Value selectLogitRows(Value input);
+
+  /// Completes the function and the module around it.
+  OwningOpRef<ModuleOp> finish(Value logits, const LanguageModelConfig &config, StringRef model,
+                               StringRef weightRoot);
+
+private:
+  Location at(StringRef name);
+  RankedTensorType typeLike(Value input, int64_t features, Type elementType);
+  Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
+
+  Checkpoint &checkpoint;
+  Type activationType;
+  int64_t blockTokens;
+  OpBuilder builder;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp step;
+  llvm::StringMap<Value> weights;
+  SmallVector<Attribute> argumentAttributes;
+  Value tokenCount;
+  Value tokens, positions, tokenSequences, blockTable, logitRows;
+  int64_t caches = 0;
+};
+
+} // namespace mlir::moec
+
+#endif // MOEC_CONVERSION_IMPORTCHECKPOINT_MODELBUILDER_H

@@ -1,0 +1,27 @@
+//===- ModelFamilies.h - the architectures that the importer knows
+//-----------------------------===//
+
+#ifndef MOEC_CONVERSION_IMPORTCHECKPOINT_MODELFAMILIES_H
+#define MOEC_CONVERSION_IMPORTCHECKPOINT_MODELFAMILIES_H
+
+#include "ModelBuilder.h"
+
+namespace mlir::moec {
+
+/// Builds the step up to the logits, or null after complaints about the config.
+using BuildModel = Value (*)(Checkpoint &checkpoint, ModelBuilder &builder);
+
+struct ModelFamily {
+  StringRef architecture; // as in config.json's `architectures`
+  StringRef modelType;    // as in its `model_type`
+  StringRef embedding;    // the tensor whose type counts where the config names none
+  BuildModel build;
+};
+
+Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
+
+ArrayRef<ModelFamily> getModelFamilies();
+
+} // namespace mlir::moec
+
+#endif // MOEC_CONVERSION_IMPORTCHECKPOINT_MODELFAMILIES_H

@@ -1,0 +1,40 @@
+//===- RotaryConfig.h - rotary frequencies from config.json
+//------------------------------------===//
+
+#ifndef MOEC_CONVERSION_IMPORTCHECKPOINT_ROTARYCONFIG_H
+#define MOEC_CONVERSION_IMPORTCHECKPOINT_ROTARYCONFIG_H
+
+#include "runtime/base/Json.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mlir::moec {
+
+struct YarnParameters {
+  double theta = 0, factor = 1, originalLength = 0, betaFast = 32, betaSlow = 1;
+  // Whether the range of the ramp is rounded to whole dimensions (DeepSeek) or not (gpt-oss).
+  bool truncate = true;
+};
+
+/// theta^(-2 i / dimensions), i < dimensions / 2.
+std::vector<double> plainFrequencies(double theta, int64_t dimensions);
+/// Blends frequencies and frequencies / factor along a ramp; see the YaRN paper.
+std::vector<double> yarnFrequencies(const YarnParameters &yarn, int64_t dimensions);
+/// YaRN's attention factor: 0.1 scale ln(factor) + 1.
+double yarnMagnitude(double factor, double scale = 1);
+
+struct RotaryConfig {
+  std::vector<double> frequencies;
+  double magnitude = 1; // of both cosine and sine
+};
+
+/// Reads `rope_parameters` or its older spelling `rope_scaling`, and `rope_theta` in either place.
+/// Complains about what it does not know. `defaultTheta` counts where the config names none (0:
+/// then it is a problem).
+RotaryConfig readRotaryConfig(const moert::JsonView &config, int64_t headDimension,
+                              double defaultTheta);
+
+} // namespace mlir::moec
+
+#endif // MOEC_CONVERSION_IMPORTCHECKPOINT_ROTARYCONFIG_H
