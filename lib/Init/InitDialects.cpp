@@ -1,5 +1,6 @@
 #include "moec/InitDialects.h"
 
+#include "moec/Conversion/Passes.h"
 #include "moec/Dialect/MoE/IR/MoE.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
@@ -26,9 +27,12 @@ void mlir::moec::registerAllDialects(DialectRegistry &registry) {
                   linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
                   memref::MemRefDialect, moe::MoEDialect, scf::SCFDialect, tensor::TensorDialect,
                   ub::UBDialect, vector::VectorDialect>();
+  registerKernelInterfaces(registry);
 }
 
 void mlir::moec::registerAllPasses() {
   registerCanonicalizerPass();
   registerCSEPass();
+  registerMoecConversionPasses();
+  registerKernelPipelines();
 }

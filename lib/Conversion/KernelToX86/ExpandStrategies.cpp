@@ -1,0 +1,117 @@
+//===- ExpandStrategies.cpp - kernels that strategies build -----------------------------------===//
+
+#include "moec/Conversion/KernelStrategy.h"
+#include "moec/Conversion/Passes.h"
+
+#include "KernelFunction.h"
+
+#include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::moec {
+#define GEN_PASS_DEF_EXPANDSTRATEGIESPASS
+#include "moec/Conversion/Passes.h.inc"
+} // namespace mlir::moec
+
+using namespace mlir;
+using namespace mlir::moec;
+
+/// The memref behind an operand: what a to_tensor or a cast of the function's argument was made
+/// from.
+static Value findStorage(Value value) {
+  if (auto toTensor = value.getDefiningOp<bufferization::ToTensorOp>())
+    return toTensor.getBuffer();
+  if (auto cast = value.getDefiningOp<UnrealizedConversionCastOp>())
+    if (cast.getNumOperands() == 1 && isa<MemRefType>(cast.getOperand(0).getType()))
+      return cast.getOperand(0);
+  return isa<MemRefType>(value.getType()) ? value : Value();
+}
+
+/// The memref that a result is written to.
+static Value findDestination(Value result) {
+  for (Operation *user : result.getUsers()) {
+    if (auto materialize = dyn_cast<bufferization::MaterializeInDestinationOp>(user))
+      return materialize.getDest();
+    // A value with a layout goes through a cast to its storage's type, which is then written.
+    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(user))
+      if (cast.getNumResults() == 1)
+        if (Value destination = findDestination(cast.getResult(0)))
+          return destination;
+  }
+  return {};
+}
+
+static LogicalResult expand(func::FuncOp kernel, Operation *op, const TargetDescription &target) {
+  StringRef name = op->getAttrOfType<StringAttr>("strategy").getValue();
+  const KernelStrategy *strategy = findKernelStrategy(name);
+  if (!strategy)
+    return op->emitError() << "kernel '" << kernel.getName() << "' names the unknown strategy '"
+                           << name << "'";
+  if (strategy->getOpName() != op->getName().getStringRef() || !strategy->supports(op, target))
+    return op->emitError() << "strategy '" << name << "' cannot build this '" << op->getName()
+                           << "' for " << target.name;
+
+  SmallVector<Value> operands, results;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    Value storage = findStorage(operand);
+    if (!storage)
+      return op->emitError() << "operand " << index
+                             << " of a strategy's op must be an argument of kernel '"
+                             << kernel.getName() << "'";
+    operands.push_back(storage);
+  }
+  for (auto [index, result] : llvm::enumerate(op->getResults())) {
+    Value destination = findDestination(result);
+    if (!destination)
+      return op->emitError() << "result " << index
+                             << " of a strategy's op must be written to an argument of kernel '"
+                             << kernel.getName() << "'";
+    results.push_back(destination);
+  }
+
+  Operation *terminator = kernel.getBody().back().getTerminator();
+  OpBuilder builder(terminator);
+  auto arguments = kernel.getArguments();
+  strategy->build(builder, op, operands, results, arguments.drop_back().back(), arguments.back(),
+                  target);
+
+  // What remains of the tensor world hangs on the op: uses first.
+  SmallVector<Operation *> dead;
+  for (Operation &other : kernel.getBody().front())
+    if (llvm::any_of(other.getOperandTypes(), [](Type type) { return isTensorLike(type); }) ||
+        llvm::any_of(other.getResultTypes(), [](Type type) { return isTensorLike(type); }) ||
+        &other == op)
+      dead.push_back(&other);
+  for (Operation *other : llvm::reverse(dead))
+    other->erase();
+  return success();
+}
+
+namespace {
+struct ExpandStrategies : moec::impl::ExpandStrategiesPassBase<ExpandStrategies> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<TargetDescription> target = TargetDescription::get(module);
+    if (failed(target))
+      return signalPassFailure();
+    for (func::FuncOp kernel : getKernels(module)) {
+      SmallVector<Operation *> ops;
+      kernel.walk([&](Operation *op) {
+        if (op->hasAttrOfType<StringAttr>("strategy"))
+          ops.push_back(op);
+      });
+      if (ops.empty())
+        continue;
+      if (ops.size() > 1) {
+        kernel.emitError() << "kernel '" << kernel.getName() << "' has " << ops.size()
+                           << " ops with a strategy; expected one";
+        signalPassFailure();
+        continue;
+      }
+      if (failed(expand(kernel, ops.front(), *target)))
+        signalPassFailure();
+      ++numExpanded;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,31 @@
+//===- KernelStrategies.cpp - the list of all strategies --------------------------------------===//
+
+#include "moec/Conversion/KernelStrategy.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() { return {}; }
+
+const KernelStrategy *mlir::moec::selectKernelStrategy(Operation *op,
+                                                       const TargetDescription &target) {
+  const KernelStrategy *best = nullptr;
+  int bestBenefit = 0;
+  for (const KernelStrategy *strategy : getKernelStrategies()) {
+    if (strategy->getOpName() != op->getName().getStringRef() || !strategy->supports(op, target))
+      continue;
+    int benefit = strategy->getBenefit(op, target);
+    if (!best || benefit > bestBenefit) {
+      best = strategy;
+      bestBenefit = benefit;
+    }
+  }
+  return best;
+}
+
+const KernelStrategy *mlir::moec::findKernelStrategy(StringRef name) {
+  for (const KernelStrategy *strategy : getKernelStrategies())
+    if (strategy->getName() == name)
+      return strategy;
+  return nullptr;
+}

@@ -1,0 +1,185 @@
+//===- TargetDescription.cpp - names of micro-architectures and their features ----------------===//
+
+#include "moec/Target/TargetDescription.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+static constexpr StringLiteral targetAttribute = "moec.target";
+static constexpr StringLiteral batchInvariantAttribute = "moec.batch_invariant";
+
+using FeatureSet = llvm::StringSet<>;
+
+/// What the features of all micro-architectures together are: the names that can be switched.
+static FeatureSet getKnownFeatures() {
+  FeatureSet known;
+  SmallVector<StringRef> cpus;
+  llvm::X86::fillValidCPUArchList(cpus, /*Only64Bit=*/true);
+  for (StringRef cpu : cpus) {
+    SmallVector<StringRef> features;
+    llvm::X86::getFeaturesForCPU(cpu, features);
+    known.insert_range(features);
+  }
+  return known;
+}
+
+static llvm::StringMap<bool> getFeatureMap(StringRef cpu) {
+  llvm::StringMap<bool> map;
+  SmallVector<StringRef> features;
+  llvm::X86::getFeaturesForCPU(cpu, features);
+  for (StringRef feature : features)
+    map[feature] = true;
+  return map;
+}
+
+/// Switches a feature together with what it implies (on) or what needs it (off).
+static void switchFeature(llvm::StringMap<bool> &map, StringRef feature, bool on) {
+  map[feature] = on;
+  llvm::X86::updateImpliedFeatures(feature, on, map);
+}
+
+static std::vector<std::string> getSortedFeatures(const llvm::StringMap<bool> &map) {
+  std::vector<std::string> features;
+  for (const auto &entry : map)
+    if (entry.getValue())
+      features.push_back(entry.getKey().str());
+  llvm::sort(features);
+  return features;
+}
+
+static std::string nameCPU(StringRef cpu, ArrayRef<std::string> switches) {
+  std::string name = ("cpu:" + cpu).str();
+  for (StringRef feature : switches)
+    name += ("," + feature).str();
+  return name;
+}
+
+/// This machine: its micro-architecture, less what the operating system or a hypervisor hides.
+/// Features beyond those of the micro-architecture are not used, so that the name says everything.
+static TargetDescription describeHost() {
+  TargetDescription target;
+  target.cpu = llvm::sys::getHostCPUName().str();
+  SmallVector<StringRef> valid;
+  llvm::X86::fillValidCPUArchList(valid, /*Only64Bit=*/true);
+  if (!llvm::is_contained(valid, target.cpu))
+    target.cpu = "x86-64";
+
+  llvm::StringMap<bool> map = getFeatureMap(target.cpu);
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  // Names that the host query does not report (such as "64bit") are taken to be there.
+  auto isMissing = [&](StringRef feature) {
+    auto it = host.find(feature);
+    return it != host.end() && !it->second;
+  };
+
+  // Only the roots of what is missing become part of the name: "-avx512f" takes all of AVX-512 with
+  // it.
+  SmallVector<std::pair<size_t, std::string>> missing;
+  for (const std::string &feature : getSortedFeatures(map)) {
+    if (!isMissing(feature))
+      continue;
+    llvm::StringMap<bool> without = map;
+    switchFeature(without, feature, false);
+    missing.push_back({getSortedFeatures(without).size(), feature});
+  }
+  llvm::sort(missing);
+  SmallVector<std::string> switches;
+  for (auto &[count, feature] : missing) {
+    if (!map.lookup(feature))
+      continue;
+    switchFeature(map, feature, false);
+    switches.push_back("-" + feature);
+  }
+  llvm::sort(switches);
+  target.features = getSortedFeatures(map);
+  target.name = nameCPU(target.cpu, switches);
+  return target;
+}
+
+bool TargetDescription::has(StringRef feature) const {
+  return llvm::binary_search(features, feature, [](StringRef a, StringRef b) { return a < b; });
+}
+
+unsigned TargetDescription::getVectorBytes() const {
+  if (has("avx512f") && has("avx512bw") && has("avx512vl"))
+    return 64;
+  return has("avx2") ? 32 : 16;
+}
+
+FailureOr<TargetDescription> TargetDescription::parse(StringRef name, std::string &error) {
+  auto fail = [&](const Twine &message) -> LogicalResult {
+    error = ("target '" + name + "': " + message).str();
+    return failure();
+  };
+  if (name == "cpu")
+    return describeHost();
+
+  StringRef rest = name;
+  if (!rest.consume_front("cpu:"))
+    return fail("expected 'cpu' or 'cpu:' and a micro-architecture, such as 'cpu:x86-64-v3'");
+  SmallVector<StringRef> parts;
+  rest.split(parts, ',');
+
+  TargetDescription target;
+  target.cpu = parts.front().str();
+  SmallVector<StringRef> valid;
+  llvm::X86::fillValidCPUArchList(valid, /*Only64Bit=*/true);
+  if (!llvm::is_contained(valid, target.cpu)) {
+    llvm::sort(valid);
+    return fail("unknown micro-architecture '" + target.cpu + "'; known are " +
+                llvm::join(valid, ", "));
+  }
+
+  FeatureSet known = getKnownFeatures();
+  llvm::StringMap<bool> map = getFeatureMap(target.cpu);
+  SmallVector<std::string> switches;
+  for (StringRef part : ArrayRef(parts).drop_front()) {
+    StringRef feature = part;
+    bool on = feature.consume_front("+");
+    if (!on && !feature.consume_front("-"))
+      return fail("expected '+' or '-' before the feature '" + part + "'");
+    if (!known.contains(feature)) {
+      SmallVector<StringRef> names(known.keys());
+      llvm::sort(names);
+      return fail("unknown feature '" + feature + "'; known are " + llvm::join(names, ", "));
+    }
+    // A switch that changes nothing is left out of the name: equal targets have equal names.
+    if (map.lookup(feature) == on)
+      continue;
+    switchFeature(map, feature, on);
+    switches.push_back(part.str());
+  }
+  llvm::sort(switches);
+  target.features = getSortedFeatures(map);
+  target.name = nameCPU(target.cpu, switches);
+  return target;
+}
+
+FailureOr<TargetDescription> TargetDescription::get(ModuleOp module) {
+  auto name = module->getAttrOfType<StringAttr>(targetAttribute);
+  if (!name)
+    return module.emitError() << "expected the attribute '" << targetAttribute
+                              << "' with the name of a target, such as \"cpu:x86-64-v3\"";
+  std::string error;
+  FailureOr<TargetDescription> target = parse(name, error);
+  if (failed(target))
+    return module.emitError() << error;
+  target->batchInvariant = module->hasAttr(batchInvariantAttribute);
+  return target;
+}
+
+void TargetDescription::set(ModuleOp module) const {
+  module->setAttr(targetAttribute, StringAttr::get(module.getContext(), name));
+  if (batchInvariant)
+    module->setAttr(batchInvariantAttribute, UnitAttr::get(module.getContext()));
+  else
+    module->removeAttr(batchInvariantAttribute);
+}
