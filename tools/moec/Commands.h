@@ -1,0 +1,101 @@
+// What the command line says, and what it starts. CommandLine.cpp alone knows the command-line
+// library (and its exceptions).
+#ifndef MOEC_TOOLS_MOEC_COMMANDS_H
+#define MOEC_TOOLS_MOEC_COMMANDS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace moec {
+
+// Scripts rely on these numbers.
+enum class ExitCode : int { Success = 0, Input = 1, Usage = 2, Internal = 3 };
+
+struct CompileCommand {
+  std::string input;
+  std::string output;
+  std::string targets = "cpu";
+  std::string precision; // empty: the model's own
+  bool batchInvariant = false;
+  std::string from; // empty: what the input is
+  std::string to = "bundle";
+  std::string dumpPhases; // folder; empty: none
+  bool copyWeights = false;
+  std::int64_t blockTokens = 16;
+  std::vector<std::string> allowUnused;
+  std::vector<std::string> disabledPasses;
+  // ONNX files.
+  std::string tokenizer; // folder; empty: beside the file
+  std::string interface = "auto";
+  std::string tokensInput, positionsInput, logitsOutput;
+  std::vector<std::string> past, present;
+  std::vector<std::string> dimensions; // NAME=VALUE
+  bool statistics = false;
+  bool timing = false;
+};
+
+struct RunCommand {
+  std::string bundle;
+  std::string weights;
+  unsigned threads = 0;
+  std::string variant;
+  bool json = false;
+  bool reference = false;
+  // As a language model.
+  bool hasPrompt = false;
+  std::string prompt;
+  std::string ids; // "5,6,7" or "@file.npy"
+  std::uint64_t maximumTokens = 128;
+  double temperature = 0;
+  std::int64_t topK = 0;
+  double topP = 1;
+  std::uint64_t seed = 0;
+  bool ignoreEos = false;
+  bool special = false;
+  std::string logits; // file; empty: none
+  std::uint64_t chunk = 0;
+  // As a program on plain tensors.
+  std::vector<std::string> inputs; // NAME=file.npy
+  std::string outputs;             // folder
+  std::string entry;
+};
+
+struct EvalCommand {
+  std::string bundle;
+  std::string weights;
+  unsigned threads = 0;
+  std::string variant;
+  bool json = false;
+  std::string ids;
+  std::uint64_t window = 512;
+};
+
+struct BenchCommand {
+  std::string bundle;
+  std::string weights;
+  unsigned threads = 0;
+  std::string variant;
+  bool json = false;
+  std::uint64_t promptTokens = 512;
+  std::uint64_t newTokens = 64;
+  std::uint64_t repetitions = 3;
+};
+
+struct InspectCommand {
+  std::string bundle;
+  std::string weights;
+  bool json = false;
+  bool verify = false;
+  bool commands = false;
+};
+
+ExitCode runCompile(const CompileCommand &command);
+ExitCode runRun(const RunCommand &command);
+ExitCode runEval(const EvalCommand &command);
+ExitCode runBench(const BenchCommand &command);
+ExitCode runInspect(const InspectCommand &command);
+
+} // namespace moec
+
+#endif
