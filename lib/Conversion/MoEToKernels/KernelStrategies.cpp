@@ -1,11 +1,19 @@
 //===- KernelStrategies.cpp - the list of all strategies --------------------------------------===//
 
+#include "Strategies.h"
+
 #include "moec/Conversion/KernelStrategy.h"
 
 using namespace mlir;
 using namespace mlir::moec;
 
-ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() { return {}; }
+ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
+  static const KernelStrategy *const strategies[] = {
+      &getAttentionStrategy(),   &getKVAppendStrategy(), &getRouteStrategy(),
+      &getGroupTokensStrategy(), &getCombineStrategy(),
+  };
+  return strategies;
+}
 
 const KernelStrategy *mlir::moec::selectKernelStrategy(Operation *op,
                                                        const TargetDescription &target) {

@@ -1,0 +1,82 @@
+//===- AttentionKernel.h - code of one workgroup of attention ---------------------------------===//
+//
+// Online softmax: for each chunk of keys the scores of a row, the new running maximum, the
+// probabilities relative to it, and the products with the values; sums that were made under the old
+// maximum are scaled. See AttentionShape.h for the cuts.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_ATTENTIONKERNEL_H
+#define MOEC_LIB_CONVERSION_MOETOKERNELS_ATTENTIONKERNEL_H
+
+#include "AttentionShape.h"
+#include "CodeBuilder.h"
+#include "Rotary.h"
+
+namespace mlir::moec {
+
+/// Scratch memory of a workgroup.
+struct AttentionScratch {
+  AttentionScratch(moe::AttentionOp op, const AttentionShape &shape, ScratchAllocator allocator);
+
+  int64_t bytes;
+  Rotary rotary;
+  Value query;     ///< f32 [rows][key_dim], rotated
+  Value output;    ///< f32 [rows][value_dim]: sums of probability * value
+  Value sums;      ///< f32 [rows][lanes]: sums of probabilities, lane by lane
+  Value maxima;    ///< f32 [rows]: running maxima
+  Value positions; ///< i32 [rows]
+  Value scores;    ///< f32 [row block][chunk]: scores, then probabilities
+  Value blocks;    ///< index [blocks of a chunk]: pool blocks, -1 where nothing is to be read
+};
+
+class AttentionKernel {
+public:
+  AttentionKernel(CodeBuilder &code, moe::AttentionOp op, ValueRange operands, Value result,
+                  Value scratch, const TargetDescription &target);
+
+  void build(Value workgroup);
+
+private:
+  /// Consecutive tokens of one sequence inside the workgroup's tile.
+  struct Run {
+    Value first, end, sequence;
+    Value rows;              ///< query rows
+    Value firstKey, keysEnd; ///< keys that any row may see
+  };
+
+  // AttentionKernel.cpp: runs of tokens, chunks of keys.
+  Value findRunEnd(Value first, Value tileEnd, Value sequence);
+  void buildRun(Value first, Value end, Value sequence);
+  void findKeys(Run &run);
+  void resolveBlocks(const Run &run, Value chunkStart);
+  void forEachRowBlock(const Run &run, function_ref<void(Value firstRow)> body);
+
+  // AttentionRows.cpp: queries in, results out.
+  void prepareRows(const Run &run);
+  void prepareRow(Value token, Value head, Value row, Value position);
+  void padRows(const Run &run);
+  void startSoftmax(Value row, Value head);
+  void finishRows(const Run &run);
+
+  // AttentionProducts.cpp: scores, softmax, products with values, for one row block and one chunk.
+  SmallVector<Value> buildScores(Value firstRow, Value chunkStart);
+  SmallVector<Value> buildScorePanel(Value firstRow, Value chunkStart, Value panel, Value block);
+  Value finishScores(Value product, Value keyPositions, Value rowPosition);
+  Value isVisible(Value keyPositions, Value rowPosition);
+  SmallVector<Value> buildSoftmax(Value firstRow, ValueRange chunkMaxima);
+  void buildValues(Value firstRow, Value chunkStart, ValueRange factors);
+  void buildValuePanel(Value firstRow, Value chunkStart, ValueRange factors, Value column,
+                       int64_t lanes, Value firstKey, Value endKey);
+
+  CodeBuilder &code;
+  moe::AttentionOp op;
+  AttentionShape shape;
+  Value query, cache, positions, tokenSequences, blockTable, sinks, result;
+  AttentionScratch scratch;
+  Value kvHead, firstHead, headCount; ///< of the workgroup
+};
+
+} // namespace mlir::moec
+
+#endif // MOEC_LIB_CONVERSION_MOETOKERNELS_ATTENTIONKERNEL_H
