@@ -174,18 +174,28 @@ Result<std::string> Bundle::readFile(std::string_view path) const {
 }
 
 Status Bundle::readWeight(std::uint32_t index, std::span<std::byte> bytes) const {
+  if (index < static_cast<std::uint32_t>(content.weights_size()) &&
+      bytes.size() != content.weights(static_cast<int>(index)).bytes())
+    return {ErrorCode::InvalidArgument,
+            "weight " + inQuotes(content.weights(static_cast<int>(index)).name()) + " has " +
+                std::to_string(content.weights(static_cast<int>(index)).bytes()) +
+                " bytes, the buffer " + std::to_string(bytes.size())};
+  return readWeightPart(index, 0, bytes);
+}
+
+Status Bundle::readWeightPart(std::uint32_t index, std::uint64_t offset,
+                              std::span<std::byte> bytes) const {
   if (index >= static_cast<std::uint32_t>(content.weights_size()))
     return {ErrorCode::InvalidArgument,
             "weight " + std::to_string(index) + " of " + std::to_string(content.weights_size())};
   if (!weightFilesOpen)
     return {ErrorCode::WrongState, "the bundle was opened without its weight files", path()};
   const moec::bundle::Weight &weight = content.weights(static_cast<int>(index));
-  if (bytes.size() != weight.bytes())
-    return {ErrorCode::InvalidArgument, "weight " + inQuotes(weight.name()) + " has " +
-                                            std::to_string(weight.bytes()) + " bytes, the buffer " +
-                                            std::to_string(bytes.size())};
+  if (!rangeFits(offset, bytes.size(), weight.bytes()))
+    return {ErrorCode::InvalidArgument,
+            "a read beyond the end of weight " + inQuotes(weight.name())};
   return weightFiles[weight.file()]
-      .readAt(bytes, weight.offset())
+      .readAt(bytes, weight.offset() + offset)
       .at("tensor " + inQuotes(weight.name()));
 }
 

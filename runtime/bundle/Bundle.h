@@ -53,6 +53,9 @@ public:
   bool hasWeightFiles() const { return weightFilesOpen; }
   // Fills `bytes` (exactly the weight's size) with weight `index` of the manifest.
   Status readWeight(std::uint32_t index, std::span<std::byte> bytes) const;
+  // `bytes` from `offset` within the weight on.
+  Status readWeightPart(std::uint32_t index, std::uint64_t offset,
+                        std::span<std::byte> bytes) const;
   // Where weight file `index` was found.
   std::string weightFilePath(std::uint32_t index) const;
 

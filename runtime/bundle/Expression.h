@@ -18,6 +18,14 @@ inline constexpr unsigned expressionDepth = 64;
 // Why `expression` is no sound program over `symbols` symbols; empty when it is one.
 std::string expressionProblem(const moec::bundle::Expression &expression, std::uint64_t symbols);
 
+// The symbol that an expression consists of; -1 when it is anything else.
+inline std::int64_t soleSymbol(const moec::bundle::Expression &expression) {
+  if (expression.steps_size() != 1 ||
+      expression.steps(0).operator_() != moec::bundle::Expression::SYMBOL)
+    return -1;
+  return expression.steps(0).value();
+}
+
 // A sound expression, ready to be evaluated often.
 class SizeExpression {
 public:

@@ -17,13 +17,6 @@ namespace {
 // Of a launch or tensor; far beyond what a compiler emits, and it bounds what one launch allocates.
 constexpr int mostDimensions = 4096;
 
-// The symbol that an expression consists of; -1 when it is anything else.
-std::int64_t soleSymbol(const Expression &expression) {
-  if (expression.steps_size() != 1 || expression.steps(0).operator_() != Expression::SYMBOL)
-    return -1;
-  return expression.steps(0).value();
-}
-
 class ProgramValidator {
 public:
   ProgramValidator(const Program &program, const ProgramContext &context, const std::string &where,

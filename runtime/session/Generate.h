@@ -29,8 +29,8 @@ enum class StopReason { MaximumTokens, EndOfText, Context, Caller };
 struct GenerateResult {
   std::vector<std::int32_t> ids; // without the end-of-text token that stopped it
   StopReason reason = StopReason::MaximumTokens;
-  double timeToFirstToken = 0; // seconds: the prompt and the first sample
-  double timePerToken = 0;     // seconds a token after the first; 0 when there is none
+  double timeToFirstToken = 0;     // seconds: the prompt and the first sample
+  double timePerToken = 0;         // seconds a token after the first; 0 when there is none
   std::vector<float> promptLogits; // [prompt length, vocabulary] when asked for
 };
 
@@ -44,10 +44,11 @@ struct Perplexity {
   std::uint64_t tokens = 0; // predictions counted
 };
 
-// Cuts `ids` into whole windows, runs each from an empty state and averages the loss of tokens 1 to window - 1.
-Result<Perplexity> perplexity(Session &session, std::span<const std::int32_t> ids,
-                              std::uint64_t window,
-                              const std::function<void(std::uint64_t, std::uint64_t)> &progress = {});
+// Cuts `ids` into whole windows, runs each from an empty state and averages the loss of tokens 1 to
+// window - 1.
+Result<Perplexity>
+perplexity(Session &session, std::span<const std::int32_t> ids, std::uint64_t window,
+           const std::function<void(std::uint64_t, std::uint64_t)> &progress = {});
 
 } // namespace moert
 

@@ -19,8 +19,8 @@ class ThreadPool;
 class LoadedVariant;
 
 struct LoadOptions {
-  // Threads that run kernels, the calling one included. 0: one for each core that this process may use (its CPU affinity
-  // and its cgroup quota, rounded up).
+  // Threads that run kernels, the calling one included. 0: one for each core that this process may
+  // use (its CPU affinity and its cgroup quota, rounded up).
   unsigned threads = 0;
   // A variant's target, such as "cpu:x86-64-v3". Empty: the first whose CPU features are all there.
   std::string variant;
@@ -41,8 +41,8 @@ struct ProfileEntry {
   std::string kernel;
   std::uint64_t launches = 0;
   double seconds = 0;
-  double flops = 0;       // as the compiler states them; 0: unknown
-  double bytesMoved = 0;  // the same
+  double flops = 0;      // as the compiler states them; 0: unknown
+  double bytesMoved = 0; // the same
 };
 
 struct MemoryUse {
@@ -50,8 +50,8 @@ struct MemoryUse {
   std::uint64_t globals = 0; // packed at load
 };
 
-// Immutable; any number of threads and sessions may share it. Programs of one model run one at a time: its thread pool
-// serves one program after the other.
+// Immutable; any number of threads and sessions may share it. Programs of one model run one at a
+// time: its thread pool serves one program after the other.
 class Model {
 public:
   static Result<std::shared_ptr<const Model>> load(std::shared_ptr<const Bundle> bundle,
@@ -65,8 +65,9 @@ public:
   bool isLanguageModel() const { return source->manifest().has_language_model(); }
   std::vector<std::string> entries() const;
 
-  // Runs an entry once on plain tensors. `inputs` must have exactly the entry's inputs, by name, with their types; shapes
-  // must agree on every symbol. An empty `entry` means the only one. States begin as zeros and are dropped afterwards.
+  // Runs an entry once on plain tensors. `inputs` must have exactly the entry's inputs, by name,
+  // with their types; shapes must agree on every symbol. An empty `entry` means the only one.
+  // States begin as zeros and are dropped afterwards.
   Result<std::map<std::string, Tensor>> run(std::string_view entry,
                                             const std::map<std::string, Tensor> &inputs,
                                             std::vector<ProfileEntry> *profile = nullptr) const;
@@ -82,7 +83,8 @@ private:
   std::unique_ptr<LoadedVariant> code;
 };
 
-// Targets of the bundle in its order, each with what this machine lacks for it ("" when it runs here).
+// Targets of the bundle in its order, each with what this machine lacks for it ("" when it runs
+// here).
 struct VariantFit {
   std::string target;
   std::string missing;

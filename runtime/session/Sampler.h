@@ -17,7 +17,8 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
 };
 
-// The same options, seed and logits give the same tokens on every machine (up to the last bit of expf).
+// The same options, seed and logits give the same tokens on every machine (up to the last bit of
+// expf).
 class Sampler {
 public:
   static Result<Sampler> create(const SamplingOptions &options);

@@ -1,4 +1,5 @@
-// A language model at work: sequences of tokens whose state (KV cache) lives here, advanced in ragged steps.
+// A language model at work: sequences of tokens whose state (KV cache) lives here, advanced in
+// ragged steps.
 #ifndef MOERT_SESSION_SESSION_H
 #define MOERT_SESSION_SESSION_H
 
@@ -14,12 +15,14 @@ namespace moert {
 struct SessionOptions {
   // Longest sequence, at most the model's own limit. 0: the model's limit.
   std::uint64_t maximumTokens = 0;
-  // Most bytes that all states (KV caches) of the session may take. 0: no limit. Pools grow as needed.
+  // Most bytes that all states (KV caches) of the session may take. 0: no limit. Pools grow as
+  // needed.
   std::uint64_t maximumStateBytes = 0;
   bool profile = false; // time every launch; costs two clock reads each
 };
 
-// Names one sequence of one session. Never reused: a released one is an error, not somebody else's sequence.
+// Names one sequence of one session. Never reused: a released one is an error, not somebody else's
+// sequence.
 struct Sequence {
   std::uint64_t id = 0;
 };
@@ -37,7 +40,8 @@ struct StepPart {
   LogitRows logits = LogitRows::Last;
 };
 
-// Rows follow the parts, and within a part its tokens. Belongs to the session and lives until its next call.
+// Rows follow the parts, and within a part its tokens. Belongs to the session and lives until its
+// next call.
 struct Logits {
   const float *data = nullptr;
   std::size_t rows = 0;
@@ -49,8 +53,8 @@ struct Logits {
 
 class SessionState;
 
-// A copy of a sequence's state at one point. Cheap: blocks are shared until somebody writes to them. May outlive the
-// sequence, not the session's use: it keeps the session's memory alive.
+// A copy of a sequence's state at one point. Cheap: blocks are shared until somebody writes to
+// them. May outlive the sequence, not the session's use: it keeps the session's memory alive.
 class Snapshot {
 public:
   Snapshot(Snapshot &&) noexcept;
@@ -82,12 +86,12 @@ public:
   Status release(Sequence sequence);
   Result<std::uint64_t> length(Sequence sequence) const; // tokens so far
 
-  // Appends tokens to one or several different sequences: prefill, decode and any mix. Token ids must lie in
-  // [0, vocabulary), lengths within the limit.
+  // Appends tokens to one or several different sequences: prefill, decode and any mix. Token ids
+  // must lie in [0, vocabulary), lengths within the limit.
   Result<Logits> step(std::span<const StepPart> parts);
 
-  // Forgets everything after the first `length` tokens. Recurrent states cannot go back: then only 0 or the present length
-  // is possible; take snapshots instead.
+  // Forgets everything after the first `length` tokens. Recurrent states cannot go back: then only
+  // 0 or the present length is possible; take snapshots instead.
   Status truncate(Sequence sequence, std::uint64_t length);
   // A new sequence with the same past.
   Result<Sequence> fork(Sequence sequence);

@@ -16,19 +16,19 @@ namespace moert {
 // Immutable and safe to share between threads.
 class Tokenizer {
 public:
-  // `text` is the content of tokenizer.json, `place` its name for messages. Whatever in it is not supported is one error
-  // that lists every such field.
+  // `text` is the content of tokenizer.json, `place` its name for messages. Whatever in it is not
+  // supported is one error that lists every such field.
   static Result<Tokenizer> parse(std::string_view text, std::string_view place);
   Tokenizer(Tokenizer &&) noexcept;
   Tokenizer &operator=(Tokenizer &&) noexcept;
   ~Tokenizer();
 
-  // Any bytes are accepted; those that are no UTF-8 are encoded as the bytes of U+FFFD. Adds no begin-of-text by itself.
-  // Texts of special tokens ("<|eos|>") become those tokens.
+  // Any bytes are accepted; those that are no UTF-8 are encoded as the bytes of U+FFFD. Adds no
+  // begin-of-text by itself. Texts of special tokens ("<|eos|>") become those tokens.
   Result<std::vector<std::int32_t>> encode(std::string_view text) const;
 
-  // The text of tokens; special ones are left out unless asked for. Unknown ids give nothing. Bytes that form no UTF-8
-  // become U+FFFD.
+  // The text of tokens; special ones are left out unless asked for. Unknown ids give nothing. Bytes
+  // that form no UTF-8 become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool special = false) const;
 
   // One past the highest id.

@@ -1,0 +1,70 @@
+// What a Session holds. Private to Session.cpp and SessionStep.cpp.
+#ifndef MOERT_SESSION_SESSIONSTATE_H
+#define MOERT_SESSION_SESSIONSTATE_H
+
+#include "runtime/session/Session.h"
+#include "runtime/session/StateStore.h"
+#include "runtime/session/Variant.h"
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace moert {
+
+// The past of a sequence.
+struct SequenceContent {
+  std::uint64_t length = 0;
+  std::vector<std::uint32_t> blocks;
+  std::int64_t slot = -1;
+  std::uint64_t step = 0; // the last step that it took part in, to find one named twice
+};
+
+class SessionState {
+public:
+  SessionState(std::shared_ptr<const Model> model, const CompiledProgram &program,
+               const SessionOptions &options);
+
+  Result<Logits> step(std::span<const StepPart> parts);
+
+  Result<SequenceContent *> find(Sequence sequence);
+  // Adds to the shares of everything that `content` uses, or gives them up.
+  void retain(const SequenceContent &content);
+  void release(const SequenceContent &content);
+
+  std::shared_ptr<const Model> model;
+  const moec::bundle::LanguageModel &language;
+  ProgramRunner runner;
+  std::shared_ptr<StateStore> store; // shared with snapshots
+  std::unordered_map<std::uint64_t, SequenceContent> sequences;
+  std::uint64_t nextSequence = 1;
+  std::uint64_t maximumTokens; // 0: unbounded
+  std::uint64_t steps = 0;
+
+private:
+  struct Sizes {
+    std::uint64_t tokens = 0;
+    std::uint64_t rows = 0;
+    std::uint64_t blocksPerSequence = 0;
+  };
+  Status check(std::span<const StepPart> parts, Sizes &sizes);
+  Status reserveState(std::span<const StepPart> parts);
+  void takeBlocks(std::span<const StepPart> parts);
+  void giveBackBlocks(std::span<const StepPart> parts);
+  Status prepareRunner(std::span<const StepPart> parts, const Sizes &sizes);
+  void fillInputs(std::span<const StepPart> parts, const Sizes &sizes);
+  std::uint64_t blocksFor(std::uint64_t tokens) const;
+  std::int32_t *input(int index);
+
+  // Indices of the entry's inputs; -1: it has none of this kind.
+  int tokensInput, positionsInput, tokenSequencesInput, sequenceOffsetsInput, blockTableInput,
+      stateSlotsInput, logitRowsInput;
+  int logitsOutput;
+  std::vector<ProgramRunner::Shape> shapes;
+  std::vector<SequenceContent *> members; // of the step at hand, by part
+};
+
+} // namespace moert
+
+#endif
