@@ -38,8 +38,9 @@ public:
   // -1: no such token.
   std::int32_t find(std::string_view token) const;
 
+  struct Content; // TokenizerContent.h
+
 private:
-  struct Content;
   explicit Tokenizer(std::unique_ptr<Content> content);
   std::unique_ptr<Content> content;
 };
