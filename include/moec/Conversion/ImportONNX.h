@@ -1,7 +1,9 @@
-//===- ImportONNX.h - from an .onnx file to a module --------------------------------------------===//
+//===- ImportONNX.h - from an .onnx file to a module
+//--------------------------------------------===//
 //
-// The graph becomes one func.func on tensors, made of upstream ops and, where a node means exactly that, of moe ops.
-// Weights stay in their files, by reference (moe.weight). Nothing of ONNX is left in the result but the names.
+// The graph becomes one func.func on tensors, made of upstream ops and, where a node means exactly
+// that, of moe ops. Weights stay in their files, by reference (moe.weight). Nothing of ONNX is left
+// in the result but the names.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -18,8 +20,10 @@
 
 namespace mlir::moec {
 
-/// How the inputs and outputs of a language model are called. An empty name is looked for by the usual names
-/// (`input_ids`, `position_ids`, `past_key_values.N.key`, `present.N.key`, `logits`) and then by structure.
+/// How the inputs and outputs of a language model are called. An empty name is looked for by the
+/// usual names
+/// (`input_ids`, `position_ids`, `past_key_values.N.key`, `present.N.key`, `logits`) and then by
+/// structure.
 struct ONNXLanguageModelNames {
   std::string tokens, positions, logits;
   /// Per layer, keys before values: input and output names.
@@ -41,9 +45,16 @@ struct ImportONNXOptions {
   llvm::StringMap<int64_t> dimensions;
 };
 
-/// Name of the dictionary attribute on the imported function that says which argument and result plays which part in a
+/// On the imported function: a dictionary that says which argument and result plays which part in a
 /// language model. The raising passes turn such a function into a ragged step.
-constexpr llvm::StringLiteral onnxLanguageModelAttr = "moec.onnx_language_model";
+constexpr llvm::StringLiteral onnxLanguageModelAttr = "moe.onnx_language_model";
+/// On arguments and results: the name in the file.
+constexpr llvm::StringLiteral onnxNameAttr = "moe.name";
+/// On arguments: the names (or numbers) of the dimensions.
+constexpr llvm::StringLiteral onnxDimensionsAttr = "moe.dims";
+/// On small moe.weight ops: the values, for passes that must know them. The reference stays what
+/// counts.
+constexpr llvm::StringLiteral onnxConstantValueAttr = "moe.constant_value";
 
 /// Imports the file. Every problem of the file is in one diagnostic.
 FailureOr<OwningOpRef<ModuleOp>> importONNX(StringRef path, const ImportONNXOptions &options,

@@ -1,4 +1,5 @@
-//===- GraphImporter.h - values, symbols and problems of one graph ------------------------------===//
+//===- GraphImporter.h - values, symbols and problems of one graph
+//------------------------------===//
 
 #ifndef MOEC_CONVERSION_IMPORTONNX_GRAPHIMPORTER_H
 #define MOEC_CONVERSION_IMPORTONNX_GRAPHIMPORTER_H
@@ -16,6 +17,7 @@
 namespace onnx {
 class GraphProto;
 class NodeProto;
+class TensorProto;
 class ValueInfoProto;
 } // namespace onnx
 
@@ -23,11 +25,13 @@ namespace mlir::moec::onnx_import {
 
 using Shape = SmallVector<SymbolicSize>;
 
-/// A tensor of the graph. Its IR is made on first use, so that shape arithmetic that only shapes need leaves none.
+/// A tensor of the graph. Its IR is made on first use, so that shape arithmetic that only shapes
+/// need leaves none.
 struct ImportedValue {
   int dataType = 0; // TensorProto.DataType
   Shape shape;
-  /// Elements of a small integer tensor whose values are known as expressions of the sizes, row-major.
+  /// Elements of a small integer tensor whose values are known as expressions of the sizes,
+  /// row-major.
   std::optional<SmallVector<SymbolicSize>> contents;
   /// Elements of a small constant.
   DenseElementsAttr constant;
@@ -54,7 +58,8 @@ class GraphImporter {
 public:
   GraphImporter(const ModelFile &file, const ImportONNXOptions &options, MLIRContext *context);
 
-  /// Everything: opsets, interface, initialisers, nodes, results. Reports all problems as one diagnostic.
+  /// Everything: opsets, interface, initialisers, nodes, results. Reports all problems as one
+  /// diagnostic.
   FailureOr<OwningOpRef<ModuleOp>> run();
 
   // What node handlers use.
@@ -77,14 +82,19 @@ public:
   Type elementType(int dataType);
   RankedTensorType tensorType(Type element, ArrayRef<SymbolicSize> shape);
 
+  /// Makes `value` the constant that an attribute holds. Reports what is wrong with it.
+  bool importConstantTensor(const onnx::TensorProto &tensor, ImportedValue &value);
+
   /// The IR of a value.
   Value materialize(ImportedValue &value);
 
-  StringMap<ImportedValue> values;
+  llvm::StringMap<ImportedValue> values;
 
 private:
   bool collectOpsets();
   bool checkOperators();
+  bool importTensor(const onnx::TensorProto &tensor, std::optional<uint64_t> rawDataOffset,
+                    ImportedValue &value, std::string &why);
   void importInputs();
   void importInitializers();
   void importNodes();
@@ -97,9 +107,9 @@ private:
   const ImportONNXOptions &options;
   MLIRContext *context;
   const onnx::GraphProto &graph;
-  StringMap<int64_t> opsets;
-  StringMap<int64_t> fixedDimensions;
-  StringMap<unsigned> dimensionSymbols;
+  llvm::StringMap<int64_t> opsets;
+  llvm::StringMap<int64_t> fixedDimensions;
+  llvm::StringMap<unsigned> dimensionSymbols;
   std::vector<SymbolSource> symbols;
   std::vector<std::unique_ptr<TensorData>> initializers;
   std::vector<std::string> problems;

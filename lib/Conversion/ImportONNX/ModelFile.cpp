@@ -1,4 +1,5 @@
-//===- ModelFile.cpp - an .onnx file, read and checked ------------------------------------------===//
+//===- ModelFile.cpp - an .onnx file, read and checked
+//------------------------------------------===//
 
 #include "ModelFile.h"
 

@@ -1,4 +1,5 @@
-//===- ModelFile.h - an .onnx file, read and checked --------------------------------------------===//
+//===- ModelFile.h - an .onnx file, read and checked
+//--------------------------------------------===//
 
 #ifndef MOEC_CONVERSION_IMPORTONNX_MODELFILE_H
 #define MOEC_CONVERSION_IMPORTONNX_MODELFILE_H

@@ -1,4 +1,5 @@
-//===- NodeImporter.h - what an operator's handler sees -----------------------------------------===//
+//===- NodeImporter.h - what an operator's handler sees
+//-----------------------------------------===//
 
 #ifndef MOEC_CONVERSION_IMPORTONNX_NODEIMPORTER_H
 #define MOEC_CONVERSION_IMPORTONNX_NODEIMPORTER_H
@@ -17,8 +18,8 @@ namespace mlir::moec::onnx_import {
 /// Builds one element of a result from one element of each operand.
 using ElementBuilder = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// One node being imported: its inputs, attributes and outputs, and the steps that handlers share. A step that cannot be done
-/// reports why and returns null or failure.
+/// One node being imported: its inputs, attributes and outputs, and the steps that handlers share.
+/// A step that cannot be done reports why and returns null or failure.
 class NodeImporter {
 public:
   NodeImporter(GraphImporter &graph, const onnx::NodeProto &node, int64_t version);
@@ -38,13 +39,16 @@ public:
   ImportedValue &input(size_t i) { return *inputs[i]; }
   Value tensor(size_t i) { return graph.materialize(*inputs[i]); }
   bool wantsOutput(size_t i) const;
+  /// Checks that every output that the graph names was set.
+  void finish();
   /// Checks that there are between `least` and `most` inputs, the first `least` of them given.
   LogicalResult expectInputs(size_t least, size_t most);
 
   ImportedValue &output(size_t i);
   /// Sets an output to IR of the given shape and ONNX type.
   LogicalResult setOutput(size_t i, Value tensor, Shape shape, int dataType);
-  LogicalResult setContents(size_t i, SmallVector<SymbolicSize> contents, Shape shape, int dataType);
+  LogicalResult setContents(size_t i, SmallVector<SymbolicSize> contents, Shape shape,
+                            int dataType);
 
   // Attributes. A wrong kind of attribute is reported once and read as absent.
   bool hasAttribute(StringRef name) const;
@@ -59,7 +63,8 @@ public:
   FailureOr<SmallVector<int64_t>> integerList(size_t i, StringRef what);
   /// The same, as expressions.
   FailureOr<SmallVector<SymbolicSize>> sizeList(size_t i, StringRef what);
-  /// The list of an attribute in old opsets and of an input in new ones; none when neither is given.
+  /// The list of an attribute in old opsets and of an input in new ones; none when neither is
+  /// given.
   FailureOr<std::optional<SmallVector<int64_t>>> axes(size_t inputIndex);
   /// -rank <= axis < rank, made non-negative.
   FailureOr<int64_t> axis(int64_t axis, size_t rank);
@@ -83,7 +88,8 @@ public:
   Value slice(Value value, ArrayRef<SymbolicSize> offsets, ArrayRef<SymbolicSize> sizes,
               ArrayRef<int64_t> strides);
   Value concatenate(ValueRange values, int64_t axis, ArrayRef<SymbolicSize> shape);
-  /// A linalg.generic whose iterations are the elements of `shape`: `maps` say how operands are read.
+  /// A linalg.generic whose iterations are the elements of `shape`: `maps` say how operands are
+  /// read.
   Value parallel(ValueRange operands, ArrayRef<AffineMap> maps, ArrayRef<SymbolicSize> shape,
                  Type element, ElementBuilder body);
   /// Elements converted as ONNX's Cast does.

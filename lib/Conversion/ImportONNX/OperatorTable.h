@@ -1,4 +1,5 @@
-//===- OperatorTable.h - which ONNX operators are imported, and by what -------------------------===//
+//===- OperatorTable.h - which ONNX operators are imported, and by what
+//-------------------------===//
 
 #ifndef MOEC_CONVERSION_IMPORTONNX_OPERATORTABLE_H
 #define MOEC_CONVERSION_IMPORTONNX_OPERATORTABLE_H

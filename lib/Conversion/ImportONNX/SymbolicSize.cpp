@@ -1,4 +1,5 @@
-//===- SymbolicSize.cpp - sizes as polynomials over named dimensions ----------------------------===//
+//===- SymbolicSize.cpp - sizes as polynomials over named dimensions
+//----------------------------===//
 
 #include "SymbolicSize.h"
 
@@ -37,9 +38,8 @@ bool precedes(const SymbolicSize::Product &a, const SymbolicSize::Product &b) {
 }
 
 const std::pair<const SymbolicSize::Product, int64_t> &leadingTerm(const SymbolicSize &size) {
-  return *std::max_element(
-      size.terms().begin(), size.terms().end(),
-      [](const auto &a, const auto &b) { return precedes(a.first, b.first); });
+  return *std::max_element(size.terms().begin(), size.terms().end(),
+                           [](const auto &a, const auto &b) { return precedes(a.first, b.first); });
 }
 } // namespace
 

@@ -1,8 +1,9 @@
-//===- SymbolicSize.h - sizes as polynomials over named dimensions ------------------------------===//
+//===- SymbolicSize.h - sizes as polynomials over named dimensions
+//------------------------------===//
 //
-// Dimensions of an ONNX graph are numbers or names, and what exporters compute from them ("2*batch*tokens",
-// "past + tokens") are polynomials. Keeping them as polynomials decides which dimensions are equal, which a
-// reshape merges, and where a slice ends, without running anything.
+// Dimensions of an ONNX graph are numbers or names, and what exporters compute from them
+// ("2*batch*tokens", "past + tokens") are polynomials. Keeping them as polynomials decides which
+// dimensions are equal, which a reshape merges, and where a slice ends, without running anything.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -18,7 +19,8 @@
 
 namespace mlir::moec::onnx_import {
 
-/// A polynomial with int64 coefficients over symbols. Symbols stand for sizes, so they are never negative.
+/// A polynomial with int64 coefficients over symbols. Symbols stand for sizes, so they are never
+/// negative.
 class SymbolicSize {
 public:
   /// The symbols of a product, sorted, repeated for powers. The empty product is 1.

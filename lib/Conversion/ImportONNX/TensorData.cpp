@@ -1,4 +1,5 @@
-//===- TensorData.cpp - the type, shape and bytes of an ONNX tensor ----------------------------===//
+//===- TensorData.cpp - the type, shape and bytes of an ONNX tensor
+//----------------------------===//
 
 #include "TensorData.h"
 
@@ -22,32 +23,57 @@ using onnx::TensorProto;
 static constexpr uint64_t copiedBytes = 4096;
 
 std::optional<ElementType> elementTypeFromONNX(int dataType) {
-  // Types newer than the schema at hand are given by number: FLOAT4E2M1 23, FLOAT8E8M0 24, UINT2 25, INT2 26.
+  // Types newer than the schema at hand are given by number: FLOAT4E2M1 23, FLOAT8E8M0 24, UINT2
+  // 25, INT2 26.
   switch (dataType) {
-  case TensorProto::FLOAT: return ElementType::F32;
-  case TensorProto::UINT8: return ElementType::U8;
-  case TensorProto::INT8: return ElementType::I8;
-  case TensorProto::UINT16: return ElementType::U16;
-  case TensorProto::INT16: return ElementType::I16;
-  case TensorProto::INT32: return ElementType::I32;
-  case TensorProto::INT64: return ElementType::I64;
-  case TensorProto::BOOL: return ElementType::I1;
-  case TensorProto::FLOAT16: return ElementType::F16;
-  case TensorProto::DOUBLE: return ElementType::F64;
-  case TensorProto::UINT32: return ElementType::U32;
-  case TensorProto::UINT64: return ElementType::U64;
-  case TensorProto::BFLOAT16: return ElementType::BF16;
-  case TensorProto::FLOAT8E4M3FN: return ElementType::F8E4M3;
-  case TensorProto::FLOAT8E4M3FNUZ: return ElementType::F8E4M3FNUZ;
-  case TensorProto::FLOAT8E5M2: return ElementType::F8E5M2;
-  case TensorProto::FLOAT8E5M2FNUZ: return ElementType::F8E5M2FNUZ;
-  case 21: return ElementType::U4;
-  case 22: return ElementType::I4;
-  case 23: return ElementType::F4E2M1;
-  case 24: return ElementType::E8M0;
-  case 25: return ElementType::U2;
-  case 26: return ElementType::I2;
-  default: return std::nullopt;
+  case TensorProto::FLOAT:
+    return ElementType::F32;
+  case TensorProto::UINT8:
+    return ElementType::U8;
+  case TensorProto::INT8:
+    return ElementType::I8;
+  case TensorProto::UINT16:
+    return ElementType::U16;
+  case TensorProto::INT16:
+    return ElementType::I16;
+  case TensorProto::INT32:
+    return ElementType::I32;
+  case TensorProto::INT64:
+    return ElementType::I64;
+  case TensorProto::BOOL:
+    return ElementType::I1;
+  case TensorProto::FLOAT16:
+    return ElementType::F16;
+  case TensorProto::DOUBLE:
+    return ElementType::F64;
+  case TensorProto::UINT32:
+    return ElementType::U32;
+  case TensorProto::UINT64:
+    return ElementType::U64;
+  case TensorProto::BFLOAT16:
+    return ElementType::BF16;
+  case TensorProto::FLOAT8E4M3FN:
+    return ElementType::F8E4M3;
+  case TensorProto::FLOAT8E4M3FNUZ:
+    return ElementType::F8E4M3FNUZ;
+  case TensorProto::FLOAT8E5M2:
+    return ElementType::F8E5M2;
+  case TensorProto::FLOAT8E5M2FNUZ:
+    return ElementType::F8E5M2FNUZ;
+  case 21:
+    return ElementType::U4;
+  case 22:
+    return ElementType::I4;
+  case 23:
+    return ElementType::F4E2M1;
+  case 24:
+    return ElementType::E8M0;
+  case 25:
+    return ElementType::U2;
+  case 26:
+    return ElementType::I2;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -83,7 +109,8 @@ Status copyField(const Field &field, TensorData &data, int64_t elements, const c
   return Status();
 }
 
-/// int32_data carries every type of at most 32 bits; what is narrower than a byte comes as packed bytes.
+/// int32_data carries every type of at most 32 bits; what is narrower than a byte comes as packed
+/// bytes.
 Status copyInt32Data(const TensorProto &tensor, TensorData &data, int64_t elements) {
   const auto &field = tensor.int32_data();
   switch (moert::storageBits(data.type)) {
@@ -107,7 +134,7 @@ Status readExternal(const TensorProto &tensor, const ModelFile &file, TensorData
     } else if (entry.key() == "offset" || entry.key() == "length") {
       std::optional<uint64_t> number = parseNumber(entry.value());
       if (!number)
-        return invalid("external data: " + entry.key() + " is " + moert::quoted(entry.value()) +
+        return invalid("external data: " + entry.key() + " is " + moert::inQuotes(entry.value()) +
                        ", expected a number of bytes");
       (entry.key() == "offset" ? offset : length) = *number;
     }
@@ -116,7 +143,7 @@ Status readExternal(const TensorProto &tensor, const ModelFile &file, TensorData
   if (!location)
     return invalid("external data without a location");
   if (std::string problem = moert::relativePathProblem(*location); !problem.empty())
-    return invalid("external data location " + moert::quoted(*location) + ": " + problem);
+    return invalid("external data location " + moert::inQuotes(*location) + ": " + problem);
   if (length != data.byteCount)
     return invalid("external data: length is " + std::to_string(length) + " bytes, expected " +
                    std::to_string(data.byteCount) + " for its type and shape");
@@ -124,7 +151,7 @@ Status readExternal(const TensorProto &tensor, const ModelFile &file, TensorData
   if (!moert::rangeFits(offset, length, external.size()))
     return invalid("external data: bytes " + std::to_string(offset) + " to " +
                    std::to_string(offset + length) + " lie beyond the end of " +
-                   moert::quoted(*location) + " (" + std::to_string(external.size()) + " bytes)");
+                   moert::inQuotes(*location) + " (" + std::to_string(external.size()) + " bytes)");
   data.reference = DataReference{*location, offset};
   return Status();
 }

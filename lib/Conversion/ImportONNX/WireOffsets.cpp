@@ -1,4 +1,5 @@
-//===- WireOffsets.cpp - where the data of initialisers lies in an .onnx file ------------------===//
+//===- WireOffsets.cpp - where the data of initialisers lies in an .onnx file
+//------------------===//
 
 #include "WireOffsets.h"
 
@@ -14,7 +15,8 @@ struct Field {
   bool delimited;
 };
 
-/// Reads the fields of one message. The wire format has five kinds of values; groups, which ONNX does not use, end the walk.
+/// Reads the fields of one message. The wire format has five kinds of values; groups, which ONNX
+/// does not use, end the walk.
 class Reader {
 public:
   Reader(std::string_view bytes, uint64_t begin, uint64_t end)
