@@ -34,11 +34,16 @@ bool matchesPattern(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-static std::string describe(const Status &status) {
+// The problem of one file as an item of the whole list: without the folder, its own list one level
+// deeper.
+static std::string describe(const Status &status, const moert::Folder &folder) {
   std::string text = status.location();
+  if (text.starts_with(folder.path() + "/"))
+    text.erase(0, folder.path().size() + 1);
   if (!text.empty())
     text += ": ";
-  text += status.message();
+  for (char c : status.message())
+    text += c == '\n' ? "\n  " : std::string(1, c);
   if (!status.hint().empty())
     text += " (" + status.hint() + ")";
   return text;
@@ -60,12 +65,12 @@ Checkpoint::Document *Checkpoint::load(const std::string &name, bool required) {
     return nullptr;
   auto file = folder.openFile(name);
   if (!file.isOk()) {
-    complain(describe(file.status()));
+    complain(describe(file.status(), folder));
     return nullptr;
   }
   auto content = moert::readJson(*file);
   if (!content.isOk()) {
-    complain(describe(content.status()));
+    complain(describe(content.status(), folder));
     return nullptr;
   }
   place->second.reset(new Document{*std::move(content), moert::Problems(name)});
@@ -83,6 +88,10 @@ JsonView Checkpoint::config() { return json("config.json"); }
 JsonView Checkpoint::json(const std::string &name) {
   Document *document = load(name, /*required=*/false);
   return document ? JsonView(document->content, document->problems) : nullView();
+}
+
+bool Checkpoint::hasTensor(std::string_view name) const {
+  return tensors.find(name) != tensors.end() || weightMap.find(name) != weightMap.end();
 }
 
 bool Checkpoint::hasJsonProblems() const {
@@ -157,7 +166,7 @@ std::vector<std::string> Checkpoint::findShards() {
     return {"model.safetensors"};
   auto listed = folder.list();
   if (!listed.isOk()) {
-    complain(describe(listed.status()));
+    complain(describe(listed.status(), folder));
     return {};
   }
   for (const std::string &name : *listed)
@@ -175,13 +184,13 @@ void Checkpoint::openShard(const std::string &name) {
   auto file = folder.openFile(name);
   if (!file.isOk()) {
     brokenShards.insert(name);
-    complain(describe(file.status()));
+    complain(describe(file.status(), folder));
     return;
   }
   auto shard = moert::SafetensorsFile::open(*std::move(file));
   if (!shard.isOk()) {
     brokenShards.insert(name);
-    complain(describe(shard.status()));
+    complain(describe(shard.status(), folder));
     return;
   }
   shards.push_back(std::make_unique<moert::SafetensorsFile>(*std::move(shard)));
@@ -258,9 +267,12 @@ void Checkpoint::checkUnused(std::span<const std::string> allowed) {
     bool isAllowed = std::any_of(allowed.begin(), allowed.end(), [&](const std::string &pattern) {
       return matchesPattern(pattern, name);
     });
-    if (!tensor.used && !isAllowed)
-      complain("tensor " + inQuotes(name) + " of " + inQuotes(tensor.file) +
-               " is not part of this model");
+    if (tensor.used || isAllowed)
+      continue;
+    hint = "config.json may describe another model; where the tensors are not needed, "
+           "--allow-unused=PATTERN accepts them";
+    complain("tensor " + inQuotes(name) + " of " + inQuotes(tensor.file) +
+             " is not part of this model");
   }
 }
 
@@ -272,7 +284,7 @@ Status Checkpoint::status() const {
         all.add(name + ": " + message);
   for (const std::string &problem : problems)
     all.add(problem);
-  return all.toStatus(ErrorCode::InvalidData);
+  return all.toStatus(ErrorCode::InvalidData, hint);
 }
 
 } // namespace mlir::moec

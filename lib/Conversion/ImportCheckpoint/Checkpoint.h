@@ -46,7 +46,8 @@ public:
   bool hasJsonProblems() const;
   bool contains(std::string_view file) const { return folder.contains(file); }
 
-  bool hasTensor(std::string_view name) const { return tensors.find(name) != tensors.end(); }
+  /// Whether a shard has the tensor or the index lists it.
+  bool hasTensor(std::string_view name) const;
   const CheckpointTensor *findTensor(std::string_view name) const;
   /// The tensor, marked as used. Complains and gives null when it is missing, has another shape or
   /// a type that is not accepted; stays silent when its shard could not be read, which was said
@@ -83,6 +84,7 @@ private:
   bool hasIndex = false;
   std::set<std::string, std::less<>> brokenShards;
   std::vector<std::string> problems;
+  std::string hint;
 };
 
 } // namespace mlir::moec
