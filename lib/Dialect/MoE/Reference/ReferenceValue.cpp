@@ -180,6 +180,16 @@ FailureOr<std::shared_ptr<ReferenceCache>> ReferenceCache::create(CacheType type
   return std::shared_ptr<ReferenceCache>(new ReferenceCache(type, std::move(*pool)));
 }
 
+LogicalResult ReferenceCache::grow(int64_t blocks) {
+  FailureOr<ReferenceTensor> grown =
+      ReferenceTensor::createPoisoned(type.getElement(), {blocks, type.getBlockElements()});
+  if (failed(grown) || grown->getSize() < pool.getSize())
+    return failure();
+  llvm::copy(pool.getBytes(), grown->getMutableBytes().begin());
+  pool = std::move(*grown);
+  return success();
+}
+
 int64_t ReferenceCache::getKeyIndex(int64_t block, int64_t offset, int64_t head,
                                     int64_t channel) const {
   return block * type.getBlockElements() + (head * type.getKeyDim() + channel) * type.getBlock() +

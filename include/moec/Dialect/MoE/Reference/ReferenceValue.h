@@ -99,6 +99,8 @@ public:
 
   CacheType getType() const { return type; }
   int64_t getBlocks() const { return pool.getDimSize(0); }
+  /// Adds poisoned blocks until there are `blocks`. Fails, without a diagnostic, when that would be too large.
+  LogicalResult grow(int64_t blocks);
   /// [blocks, elements of a block].
   const ReferenceTensor &getPool() const { return pool; }
   ReferenceTensor &getPool() { return pool; }
