@@ -8,6 +8,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 
 namespace moert {
 
@@ -61,6 +62,8 @@ Status readManifest(const File &file, Manifest &manifest, Sha256Digest &digest) 
   digest = sha256(payload);
   if (std::memcmp(content.data() + 16, digest.data(), digest.size()) != 0)
     return damaged("the manifest does not have the digest that its header states: it was changed");
+  // What is wrong is said in our own words, not on the standard error stream.
+  google::protobuf::LogSilencer silencer;
   google::protobuf::io::ArrayInputStream array(payload.data(), static_cast<int>(payload.size()));
   google::protobuf::io::CodedInputStream input(&array);
   // The schema nests 6 deep.

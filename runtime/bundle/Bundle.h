@@ -29,7 +29,7 @@ struct OpenOptions {
   // Where to look for referenced weight files (those not inside the bundle) instead of where the
   // manifest says: by base name, or, where two files share one, by their last two path parts.
   // Empty: where the manifest says.
-  std::string weightsFolder;
+  std::string weightsFolder = {};
   // Without it, weight files are neither opened nor checked, and the model cannot be loaded: enough
   // to look at a manifest whose weights are elsewhere.
   bool openWeightFiles = true;

@@ -23,9 +23,9 @@ struct LoadOptions {
   // use (its CPU affinity and its cgroup quota, rounded up).
   unsigned threads = 0;
   // A variant's target, such as "cpu:x86-64-v3". Empty: the first whose CPU features are all there.
-  std::string variant;
+  std::string variant = {};
   // Weight bytes read so far. Called from the loading thread.
-  ByteProgress progress;
+  ByteProgress progress = {};
 };
 
 // A dense tensor in ordinary memory, row-major (ElementType.h says how elements lie).

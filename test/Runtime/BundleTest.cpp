@@ -1,0 +1,351 @@
+#include "runtime/bundle/Bundle.h"
+
+#include "runtime/bundle/Expression.h"
+#include "test/Runtime/TestBundle.h"
+
+#include <functional>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace moert;
+using namespace moert::test;
+using moec::bundle::Expression;
+using moec::bundle::Manifest;
+
+namespace {
+
+// Opens a bundle whose manifest was changed by `change`, with a right digest, so that only
+// validation stands in the way.
+Status openChanged(const std::function<void(Manifest &)> &change) {
+  TemporaryFolder folder;
+  Manifest manifest = makeTestBundle(folder / "b.moeb");
+  change(manifest);
+  writeFile(folder / "b.moeb/manifest.moeb", frameManifest(manifest.SerializeAsString()));
+  return Bundle::open(folder / "b.moeb").status();
+}
+
+moec::bundle::Program &step(Manifest &manifest) {
+  return *manifest.mutable_variants(1)->mutable_entries(0);
+}
+
+// Small, for tests that open it thousands of times.
+void writeOneVariant(const std::string &folder) {
+  Manifest manifest = makeTestBundle(folder);
+  manifest.mutable_variants()->DeleteSubrange(0, 1);
+  manifest.mutable_variants(0)->mutable_entries()->RemoveLast();
+  ASSERT_TRUE(isOk(writeManifest(folder, manifest)));
+}
+
+} // namespace
+
+TEST(Bundle, OpensAndVerifies) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b.moeb");
+  auto bundle = Bundle::open(folder / "b.moeb");
+  ASSERT_TRUE(isOk(bundle));
+  EXPECT_EQ((*bundle)->manifest().model(), "a test");
+  EXPECT_TRUE((*bundle)->hasWeightFiles());
+  std::uint64_t done = 0, total = 0, unchecked = 99;
+  EXPECT_TRUE(isOk((*bundle)->verify(
+      [&](std::uint64_t d, std::uint64_t t) {
+        EXPECT_GE(d, done);
+        done = d;
+        total = t;
+      },
+      &unchecked)));
+  EXPECT_EQ(done, total);
+  EXPECT_GT(total, 128u);
+  EXPECT_EQ(unchecked, 0u);
+  std::vector<float> weight(testVocabulary);
+  EXPECT_TRUE(isOk((*bundle)->readWeight(0, std::as_writable_bytes(std::span(weight)))));
+  EXPECT_EQ(weight[3], testWeight(3));
+  EXPECT_FALSE((*bundle)->readWeight(1, std::as_writable_bytes(std::span(weight))).isOk());
+  EXPECT_FALSE((*bundle)->readWeightPart(0, 4, std::as_writable_bytes(std::span(weight))).isOk());
+  EXPECT_TRUE(fails((*bundle)->readFile("weights/weights.safetensors"), ErrorCode::NotFound,
+                    "lists no file"));
+}
+
+TEST(Bundle, WritingIsDeterministicAndChecks) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  std::string first = readFile(folder / "b/manifest.moeb");
+  Manifest manifest = makeTestBundle(folder / "b");
+  EXPECT_EQ(first, frameManifest(manifest.SerializeAsString()));
+  manifest.mutable_variants(0)->set_code("none");
+  EXPECT_TRUE(fails(writeManifest(folder / "b", manifest), ErrorCode::InvalidData,
+                    "'none' is not among the files"));
+  EXPECT_EQ(readFile(folder / "b/manifest.moeb"), first);
+}
+
+TEST(Bundle, WeightFilesCanBeElsewhere) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b", {.weightsInside = false});
+  EXPECT_TRUE(isOk(Bundle::open(folder / "b")));
+  ASSERT_TRUE(isOk(makeFolder(folder / "moved")));
+  ASSERT_EQ(rename((folder / "weights.safetensors").c_str(),
+                   (folder / "moved/weights.safetensors").c_str()),
+            0);
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "--weights"));
+  auto bundle = Bundle::open(folder / "b", {.weightsFolder = folder / "moved"});
+  ASSERT_TRUE(isOk(bundle));
+  EXPECT_EQ((*bundle)->weightFilePath(0), folder / "moved/weights.safetensors");
+  EXPECT_TRUE(isOk((*bundle)->verify()));
+  auto without = Bundle::open(folder / "b", {.openWeightFiles = false});
+  ASSERT_TRUE(isOk(without));
+  EXPECT_FALSE((*without)->verify().isOk());
+  std::vector<std::byte> bytes(128);
+  EXPECT_TRUE(fails((*without)->readWeight(0, bytes), ErrorCode::WrongState, "without"));
+}
+
+TEST(Bundle, WeightFilesOfOneNameAreToldApartByTheirFolder) {
+  TemporaryFolder folder;
+  Manifest manifest = makeTestBundle(folder / "b", {.weightsInside = false});
+  std::string content = readFile(folder / "weights.safetensors");
+  for (const char *name : {"one", "two"}) {
+    ASSERT_TRUE(isOk(makeFolder(folder / name)));
+    writeFile(folder / (std::string(name) + "/w"), content);
+  }
+  manifest.mutable_weight_files(0)->set_path("/nowhere/one/w");
+  *manifest.add_weight_files() = manifest.weight_files(0);
+  manifest.mutable_weight_files(1)->set_path("/nowhere/two/w");
+  ASSERT_TRUE(isOk(writeManifest(folder / "b", manifest)));
+  auto bundle = Bundle::open(folder / "b", {.weightsFolder = folder.path()});
+  ASSERT_TRUE(isOk(bundle));
+  EXPECT_EQ((*bundle)->weightFilePath(1), folder / "two/w");
+}
+
+TEST(Bundle, ChangedWeightsAreNamed) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  std::string path = folder / "b/weights/weights.safetensors", good = readFile(path),
+              changed = good;
+  changed.back() ^= 1;
+  writeFile(path, changed);
+  auto bundle = Bundle::open(folder / "b");
+  ASSERT_TRUE(isOk(bundle)); // opening reads no weights
+  EXPECT_TRUE(fails((*bundle)->verify(), ErrorCode::InvalidData, "tensor 'embedding'"));
+  changed = good;
+  changed[10] ^= 1;
+  writeFile(path, changed);
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "header"));
+  writeFile(path, good.substr(0, good.size() - 1));
+  EXPECT_TRUE(
+      fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "expected 208 bytes, found 207"));
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "cannot open"));
+  writeFile(folder / "elsewhere", good);
+  ASSERT_EQ(symlink("../../elsewhere", path.c_str()), 0);
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "symbolic links"));
+}
+
+TEST(Bundle, TruncatedWhileOpenIsAnError) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  auto bundle = Bundle::open(folder / "b");
+  ASSERT_TRUE(isOk(bundle));
+  ASSERT_EQ(truncate((folder / "b/weights/weights.safetensors").c_str(), 150), 0);
+  std::vector<std::byte> bytes(128);
+  EXPECT_TRUE(fails((*bundle)->readWeight(0, bytes), ErrorCode::InvalidData, "tensor 'embedding'"));
+  EXPECT_FALSE((*bundle)->verify().isOk());
+}
+
+TEST(Bundle, EveryTruncationAndEveryChangedByteOfTheManifestIsAnError) {
+  TemporaryFolder folder;
+  writeOneVariant(folder / "b");
+  std::string path = folder / "b/manifest.moeb", good = readFile(path);
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    writeFile(path, good.substr(0, length));
+    ASSERT_FALSE(Bundle::open(folder / "b").isOk()) << length;
+  }
+  writeFile(path, good + "x");
+  EXPECT_FALSE(Bundle::open(folder / "b").isOk());
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string changed = good;
+    changed[i] = static_cast<char>(changed[i] ^ (1 << i % 8));
+    writeFile(path, changed);
+    ASSERT_FALSE(Bundle::open(folder / "b").isOk()) << i;
+  }
+}
+
+// The digest only guards against accidents: whoever forges a manifest also writes its digest.
+TEST(Bundle, EveryChangedByteUnderARightDigestIsSurvived) {
+  TemporaryFolder folder;
+  writeOneVariant(folder / "b");
+  std::string path = folder / "b/manifest.moeb", good = readFile(path).substr(48);
+  std::size_t opened = 0;
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string changed = good;
+    changed[i] = static_cast<char>(changed[i] ^ "\x01\x80\x02\xff"[i % 4]);
+    writeFile(path, frameManifest(changed));
+    if (auto bundle = Bundle::open(folder / "b"); bundle.isOk()) {
+      ++opened;
+      (void)(*bundle)->verify();
+    }
+  }
+  EXPECT_GT(opened, 0u); // names and notes may change
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    writeFile(path, frameManifest(good.substr(0, length)));
+    (void)Bundle::open(folder / "b");
+  }
+}
+
+TEST(Bundle, FramingIsChecked) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  std::string path = folder / "b/manifest.moeb", good = readFile(path);
+  writeFile(path, "MOEB" + littleEndian(2, 4) + good.substr(8));
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::Unsupported, "bundle format 2"));
+  writeFile(path, frameManifest(std::string(100, '\x0b'))); // groups opened and never closed
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "no valid protobuf"));
+  writeFile(path, frameManifest(""));
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "the bundle has none"));
+  EXPECT_TRUE(fails(Bundle::open(folder / "none"), ErrorCode::NotFound, "none"));
+  EXPECT_TRUE(fails(Bundle::open(folder.path()), ErrorCode::NotFound, "moec compile"));
+}
+
+TEST(Bundle, FilesAreChecked) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  std::string path = folder / "b/code/kernels.so", good = readFile(path);
+  writeFile(path, good + "x");
+  EXPECT_TRUE(
+      fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "code/kernels.so: expected"));
+  std::string changed = good;
+  changed[good.size() / 2] ^= 1;
+  writeFile(path, changed);
+  auto bundle = Bundle::open(folder / "b");
+  ASSERT_TRUE(isOk(bundle));
+  EXPECT_TRUE(fails((*bundle)->readFile("code/kernels.so"), ErrorCode::InvalidData, "digest"));
+  EXPECT_TRUE(fails((*bundle)->verify(), ErrorCode::InvalidData, "kernels.so"));
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "cannot open"));
+  writeFile(folder / "kernels.so", good);
+  ASSERT_EQ(symlink((folder / "kernels.so").c_str(), path.c_str()), 0);
+  EXPECT_TRUE(fails(Bundle::open(folder / "b"), ErrorCode::InvalidData, "symbolic links"));
+}
+
+TEST(Bundle, EveryRuleOfTheManifestIsChecked) {
+  struct Case {
+    const char *says;
+    std::function<void(Manifest &)> change;
+  };
+  const Case cases[] = {
+      {"does not know 'telepathy'", [](Manifest &m) { m.add_required_features("telepathy"); }},
+      {"the path has a part '..'", [](Manifest &m) { m.mutable_files(0)->set_path("../x"); }},
+      {"the path is absolute", [](Manifest &m) { m.mutable_files(0)->set_path("/etc/passwd"); }},
+      {"cannot list itself", [](Manifest &m) { m.mutable_files(0)->set_path("manifest.moeb"); }},
+      {"occurs twice", [](Manifest &m) { *m.add_files() = m.files(0); }},
+      {"found 5", [](Manifest &m) { m.mutable_files(0)->set_sha256("12345"); }},
+      {"the path has a part '..'", [](Manifest &m) { m.mutable_weight_files(0)->set_path("../w"); }},
+      {"a path has 1 to 4096 bytes", [](Manifest &m) { m.mutable_weight_files(0)->set_inside(false); m.mutable_weight_files(0)->set_path(""); }},
+      {"a header of 1000000 bytes", [](Manifest &m) { m.mutable_weight_files(0)->set_header_bytes(1000000); }},
+      {"header_sha256", [](Manifest &m) { m.mutable_weight_files(0)->clear_header_sha256(); }},
+      {"taken twice", [](Manifest &m) { *m.add_weights() = m.weights(0); }},
+      {"file 7 of 1", [](Manifest &m) { m.mutable_weights(0)->set_file(7); }},
+      {"bytes at offset 18446744073709551615", [](Manifest &m) { m.mutable_weights(0)->set_offset(UINT64_MAX); }},
+      {"do not take", [](Manifest &m) { m.mutable_weights(0)->set_shape(0, INT64_C(1) << 62); }},
+      {"do not take", [](Manifest &m) { m.mutable_weights(0)->set_shape(0, -32); }},
+      {"do not take", [](Manifest &m) { m.mutable_weights(0)->set_type(moec::bundle::U8); }},
+      {"do not take", [](Manifest &m) { m.mutable_weights(0)->set_type(static_cast<moec::bundle::ElementType>(77)); }},
+      {"the target 'cpu:x86-64' occurs twice", [](Manifest &m) { m.mutable_variants(0)->set_target("cpu:x86-64"); }},
+      {"is not among the files", [](Manifest &m) { m.mutable_variants(1)->set_code("code/other.so"); }},
+      {"global 'doubled': occurs twice", [](Manifest &m) { *m.mutable_variants(1)->add_globals() = m.variants(1).globals(0); }},
+      {"18446744073709551615 bytes", [](Manifest &m) { m.mutable_variants(1)->mutable_globals(0)->set_bytes(UINT64_MAX); }},
+      {"no entries", [](Manifest &m) { m.mutable_variants(1)->clear_entries(); }},
+      {"entry 'plain': occurs twice", [](Manifest &m) { step(m).set_name("plain"); }},
+      {"the load program has no inputs", [](Manifest &m) { *m.mutable_variants(1)->mutable_load()->add_inputs() = step(m).inputs(0); }},
+      {"input 5 of 0", [](Manifest &m) { m.mutable_variants(1)->mutable_load()->mutable_commands(0)->mutable_launch()->mutable_bindings(0)->set_input(5); }},
+      {"symbol 'tokens' occurs twice", [](Manifest &m) { step(m).set_symbols(1, "tokens"); }},
+      {"no input's dimension gives the symbol 'extra'", [](Manifest &m) { step(m).add_symbols("extra"); }},
+      {"input 'tokens' occurs twice", [](Manifest &m) { step(m).mutable_inputs(1)->set_name("tokens"); }},
+      {"unknown element type 99", [](Manifest &m) { step(m).mutable_inputs(0)->set_type(static_cast<moec::bundle::ElementType>(99)); }},
+      {"40 dimensions", [](Manifest &m) { for (int i = 0; i < 39; ++i) *step(m).mutable_inputs(0)->add_shape() = constant(1); }},
+      {"dimension 0: the expression is missing", [](Manifest &m) { step(m).mutable_inputs(0)->mutable_shape(0)->clear_steps(); }},
+      {"names symbol 9 of 5", [](Manifest &m) { *step(m).mutable_inputs(0)->mutable_shape(0) = symbol(9); }},
+      {"names symbol -1 of 5", [](Manifest &m) { *step(m).mutable_outputs(0)->mutable_shape(0) = symbol(-1); }},
+      {"lacks operands", [](Manifest &m) { step(m).mutable_arenas(0)->mutable_scale()->add_steps()->set_operator_(Expression::ADD); }},
+      {"leaves 2 values", [](Manifest &m) { step(m).mutable_arenas(0)->mutable_scale()->add_steps(); }},
+      {"unknown operator 55", [](Manifest &m) { step(m).mutable_arenas(0)->mutable_scale()->add_steps()->set_operator_(static_cast<Expression::Operator>(55)); }},
+      {"exceeds the stack", [](Manifest &m) { for (int i = 0; i < 100; ++i) step(m).mutable_arenas(0)->mutable_scale()->add_steps(); }},
+      {"blocks of 0 bytes", [](Manifest &m) { step(m).mutable_states(0)->set_bytes(0); }},
+      {"blocks of 18446744073709551615 bytes", [](Manifest &m) { step(m).mutable_states(0)->set_bytes(UINT64_MAX); }},
+      {"blocks of 0 tokens", [](Manifest &m) { step(m).mutable_states(0)->set_block_tokens(0); }},
+      {"has blocks of 8 tokens, the model of 4", [](Manifest &m) { step(m).mutable_states(0)->set_block_tokens(8); }},
+      {"pool_symbol 50 of 5", [](Manifest &m) { step(m).mutable_states(0)->set_pool_symbol(50); }},
+      {"unknown kind 3", [](Manifest &m) { step(m).mutable_states(0)->set_kind(static_cast<moec::bundle::State::Kind>(3)); }},
+      {"arena 4 of 1", [](Manifest &m) { step(m).mutable_buffers(0)->set_arena(4); }},
+      {"bytes at offset 18446744073709551552", [](Manifest &m) { step(m).mutable_buffers(0)->set_offset(UINT64_MAX - 63); }},
+      {"65 bytes at offset 64 of an arena of 128", [](Manifest &m) { step(m).mutable_buffers(0)->set_bytes(65); }},
+      {"no multiple of 64", [](Manifest &m) { step(m).mutable_buffers(0)->set_offset(32); }},
+      {"lives from command 9 to 2", [](Manifest &m) { step(m).mutable_buffers(0)->set_first(9); }},
+      {"lives only from command 2 to 2", [](Manifest &m) { step(m).mutable_buffers(0)->set_first(2); }},
+      {"neither a launch nor a copy", [](Manifest &m) { step(m).mutable_commands(0)->Clear(); }},
+      {"the kernel has no name", [](Manifest &m) { step(m).mutable_commands(0)->mutable_launch()->set_kernel(""); }},
+      {"weight 1 of 1", [](Manifest &m) { step(m).mutable_commands(0)->mutable_launch()->mutable_bindings(0)->set_weight(1); }},
+      {"buffer 4294967295 of 1", [](Manifest &m) { step(m).mutable_commands(1)->mutable_launch()->mutable_bindings(0)->set_buffer(UINT32_MAX); }},
+      {"state 2147483648 of 1", [](Manifest &m) { step(m).mutable_commands(1)->mutable_launch()->mutable_bindings(0)->set_state(UINT32_C(1) << 31); }},
+      {"bound to nothing", [](Manifest &m) { step(m).mutable_commands(1)->mutable_launch()->mutable_bindings(0)->Clear(); }},
+      {"5 binding_bytes for 6 bindings", [](Manifest &m) { step(m).mutable_commands(0)->mutable_launch()->mutable_binding_bytes()->RemoveLast(); }},
+      {"workgroups: the expression is missing", [](Manifest &m) { step(m).mutable_commands(0)->mutable_launch()->clear_workgroups(); }},
+      {"more than 4096", [](Manifest &m) { for (int i = 0; i < 5000; ++i) *step(m).mutable_commands(0)->mutable_launch()->add_dimensions() = constant(1); }},
+      {"output 9 of 3", [](Manifest &m) { m.mutable_variants(1)->mutable_entries(1)->mutable_commands(1)->mutable_copy()->mutable_to()->set_output(9); }},
+      {"a vocabulary of 0", [](Manifest &m) { m.mutable_language_model()->set_vocabulary(0); }},
+      {"bos_token 32", [](Manifest &m) { m.mutable_language_model()->set_bos_token(32); }},
+      {"add_bos without", [](Manifest &m) { m.mutable_language_model()->set_bos_token(-1); m.mutable_language_model()->set_add_bos(true); }},
+      {"eos token 99", [](Manifest &m) { m.mutable_language_model()->add_eos_tokens(99); }},
+      {"the file 'tokenizer.json' is not among", [](Manifest &m) { m.mutable_language_model()->set_tokenizer("tokenizer.json"); }},
+      {"maximum_tokens", [](Manifest &m) { m.mutable_language_model()->set_maximum_tokens(UINT64_MAX); }},
+      {"no entry 'other'", [](Manifest &m) { m.mutable_language_model()->set_entry("other"); }},
+      {"tokens: the entry has no input 'x'", [](Manifest &m) { m.mutable_language_model()->set_tokens("x"); }},
+      {"has two meanings", [](Manifest &m) { m.mutable_language_model()->set_tokens("positions"); }},
+      {"block_table is not named", [](Manifest &m) { m.mutable_language_model()->set_block_table(""); }},
+      {"nothing says what the input 'positions' means", [](Manifest &m) { m.mutable_language_model()->set_positions(""); }},
+      {"is no i32 tensor of 1 dimensions", [](Manifest &m) { step(m).mutable_inputs(0)->set_type(moec::bundle::I64); }},
+      {"is no f32 tensor of 2 dimensions", [](Manifest &m) { step(m).mutable_outputs(0)->set_type(moec::bundle::BF16); }},
+  };
+  EXPECT_TRUE(isOk(openChanged([](Manifest &) {})));
+  for (const Case &each : cases)
+    EXPECT_TRUE(fails(openChanged(each.change), ErrorCode::InvalidData, each.says));
+}
+
+TEST(Expression, EvaluatesWithOverflowChecks) {
+  std::int64_t symbols[] = {7, -7, INT64_MAX, INT64_MIN};
+  auto evaluate = [&](const Expression &expression) {
+    EXPECT_EQ(expressionProblem(expression, 4), "");
+    return SizeExpression(expression).evaluate(symbols);
+  };
+  auto binary = [&](Expression::Operator operation, std::int64_t a, std::int64_t b) {
+    return evaluate(operate(operation, symbol(a), symbol(b)));
+  };
+  EXPECT_EQ(evaluate(constant(-3)), -3);
+  EXPECT_EQ(binary(Expression::ADD, 0, 1), 0);
+  EXPECT_EQ(binary(Expression::ADD, 0, 2), std::nullopt);
+  EXPECT_EQ(binary(Expression::MULTIPLY, 0, 1), -49);
+  EXPECT_EQ(binary(Expression::MULTIPLY, 2, 2), std::nullopt);
+  EXPECT_EQ(binary(Expression::MINIMUM, 0, 1), -7);
+  EXPECT_EQ(binary(Expression::MAXIMUM, 0, 1), 7);
+  auto with = [&](Expression::Operator operation, std::int64_t a, std::int64_t b) {
+    return evaluate(operate(operation, constant(a), constant(b)));
+  };
+  EXPECT_EQ(with(Expression::FLOOR_DIVIDE, 7, 2), 3);
+  EXPECT_EQ(with(Expression::FLOOR_DIVIDE, -7, 2), -4);
+  EXPECT_EQ(with(Expression::CEIL_DIVIDE, 7, 2), 4);
+  EXPECT_EQ(with(Expression::CEIL_DIVIDE, -7, 2), -3);
+  EXPECT_EQ(with(Expression::CEIL_DIVIDE, 8, 2), 4);
+  EXPECT_EQ(with(Expression::MODULO, -7, 4), 1);
+  EXPECT_EQ(with(Expression::MODULO, 7, -4), -1);
+  for (auto operation : {Expression::FLOOR_DIVIDE, Expression::CEIL_DIVIDE, Expression::MODULO}) {
+    EXPECT_EQ(with(operation, 1, 0), std::nullopt);
+    EXPECT_EQ(with(operation, INT64_MIN, -1), std::nullopt);
+  }
+}
+
+TEST(Expression, PrintsForPeople) {
+  std::string names[] = {"tokens"};
+  Expression expression =
+      operate(Expression::MULTIPLY, operate(Expression::ADD, symbol(0), constant(1)),
+              operate(Expression::CEIL_DIVIDE, symbol(0), constant(16)));
+  EXPECT_EQ(expressionToString(expression, names), "(tokens + 1) * ceil(tokens / (16))");
+  EXPECT_EQ(expressionToString(symbol(3), names), "?");
+}

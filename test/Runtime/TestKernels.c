@@ -1,0 +1,92 @@
+// The code of the test bundle (TestBundle.h says what it computes). All numbers are small integers,
+// so that sums are exact in any order.
+#include "runtime/abi/kernel_abi.h"
+
+#define BLOCK_TOKENS 4
+
+typedef const moert_kernel_arguments *Arguments;
+
+static const int32_t *integers(Arguments arguments, int binding) {
+  return (const int32_t *)arguments->buffers[binding];
+}
+static float *floats(Arguments arguments, int binding) {
+  return (float *)arguments->buffers[binding];
+}
+
+// weight f32[n] -> doubled f32[n]. One workgroup for 8 elements. dimensions: n.
+static void double_weight(Arguments a, void *scratch, int64_t workgroup) {
+  int64_t end = workgroup * 8 + 8 < a->dimensions[0] ? workgroup * 8 + 8 : a->dimensions[0];
+  for (int64_t i = workgroup * 8; i < end; ++i)
+    floats(a, 1)[i] = 2 * floats(a, 0)[i];
+}
+
+// tokens, positions, token_sequences i32[T], block_table i32[S, B], embedding f32[V], cache f32[N,
+// 4]. One workgroup a token. dimensions: T, T, T, S, B, N.
+static void append(Arguments a, void *scratch, int64_t token) {
+  int64_t blocks = a->dimensions[4];
+  int32_t position = integers(a, 1)[token], sequence = integers(a, 2)[token];
+  int32_t block = integers(a, 3)[sequence * blocks + position / BLOCK_TOKENS];
+  floats(a, 5)[block * BLOCK_TOKENS + position % BLOCK_TOKENS] =
+      floats(a, 4)[integers(a, 0)[token]];
+}
+
+// positions, token_sequences i32[T], block_table i32[S, B], cache f32[N, 4] -> hidden f32[T]. One
+// workgroup a token: the sum of (1 + p % 3) x cached value over all positions p so far. dimensions:
+// T, T, S, B, N, T.
+static void attend(Arguments a, void *scratch, int64_t token) {
+  int64_t blocks = a->dimensions[3];
+  int32_t sequence = integers(a, 1)[token];
+  float sum = 0;
+  for (int32_t p = 0; p <= integers(a, 0)[token]; ++p) {
+    int32_t block = integers(a, 2)[sequence * blocks + p / BLOCK_TOKENS];
+    sum += (float)(1 + p % 3) * floats(a, 3)[block * BLOCK_TOKENS + p % BLOCK_TOKENS];
+  }
+  floats(a, 4)[token] = sum;
+}
+
+// tokens i32[T], sequence_offsets i32[S + 1], state_slots i32[S], embedding f32[V], memory f32[N],
+// hidden f32[T]. One workgroup a sequence: memory = memory / 2 (rounded down) + embedding; hidden
+// += memory. dimensions: T, S, N, T.
+static void recur(Arguments a, void *scratch, int64_t sequence) {
+  float *memory = &floats(a, 4)[integers(a, 2)[sequence]];
+  for (int32_t t = integers(a, 1)[sequence]; t < integers(a, 1)[sequence + 1]; ++t) {
+    *memory = (float)((int32_t)*memory / 2) + floats(a, 3)[integers(a, 0)[t]];
+    floats(a, 5)[t] += *memory;
+  }
+}
+
+// hidden f32[T], logit_rows i32[R] -> logits f32[R, V]. One workgroup a row: logits[v] = -(hidden -
+// 7 v)^2 mod 1009, through scratch. dimensions: T, R, R, V.
+static void logits(Arguments a, void *scratch, int64_t row) {
+  int64_t vocabulary = a->dimensions[3];
+  int64_t hidden = (int64_t)floats(a, 0)[integers(a, 1)[row]];
+  int32_t *space = (int32_t *)scratch;
+  for (int64_t v = 0; v < vocabulary; ++v)
+    space[v] = (int32_t)((hidden - 7 * v) * (hidden - 7 * v) % 1009);
+  for (int64_t v = 0; v < vocabulary; ++v)
+    floats(a, 2)[row * vocabulary + v] = -(float)space[v];
+}
+
+// x f32[n, m] -> y f32[n, m]: y = x + 1. One workgroup a row. dimensions: n, m, n, m.
+static void increment(Arguments a, void *scratch, int64_t row) {
+  for (int64_t i = row * a->dimensions[1]; i < (row + 1) * a->dimensions[1]; ++i)
+    floats(a, 1)[i] = floats(a, 0)[i] + 1;
+}
+
+static void nothing(Arguments a, void *scratch, int64_t workgroup) {}
+
+static const moert_kernel_entry entries[] = {
+    {"append", append},       {"attend", attend}, {"double_weight", double_weight},
+    {"increment", increment}, {"logits", logits}, {"nothing", nothing},
+    {"recur", recur},
+};
+
+#ifndef TEST_ABI_VERSION
+#define TEST_ABI_VERSION MOERT_KERNEL_ABI_VERSION
+#endif
+static const moert_kernel_table table = {TEST_ABI_VERSION, sizeof entries / sizeof *entries,
+                                         entries};
+
+__attribute__((visibility("default"))) const moert_kernel_table *moert_kernel_query_v1(void) {
+  return &table;
+}
