@@ -41,6 +41,10 @@ struct ImportONNXOptions {
   };
   Interface interface = Interface::Automatic;
   ONNXLanguageModelNames names;
+  /// Folder of tokenizer.json and of the files that name special tokens. Empty: beside the graph.
+  std::string tokenizerFolder;
+  /// Tokens in one block of a paged cache.
+  int64_t blockTokens = 16;
   /// Values for dimensions that the file names.
   llvm::StringMap<int64_t> dimensions;
 };
@@ -50,7 +54,7 @@ struct ImportONNXOptions {
 constexpr llvm::StringLiteral onnxLanguageModelAttr = "moe.onnx_language_model";
 /// On arguments and results: the name in the file.
 constexpr llvm::StringLiteral onnxNameAttr = "moe.name";
-/// On arguments: the names (or numbers) of the dimensions.
+/// On arguments: the names of the dynamic dimensions.
 constexpr llvm::StringLiteral onnxDimensionsAttr = "moe.dims";
 /// On small moe.weight ops: the values, for passes that must know them. The reference stays what
 /// counts.

@@ -3,6 +3,7 @@
 
 #include "GraphImporter.h"
 
+#include "LanguageModelFiles.h"
 #include "LanguageModelInterface.h"
 #include "OperatorTable.h"
 
@@ -13,7 +14,10 @@
 
 #include "onnx-ml.pb.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 namespace mlir::moec::onnx_import {
 
@@ -294,6 +298,15 @@ void GraphImporter::importInitializers() {
 // The graph
 //===------------------------------------------------------------------------------------------===//
 
+/// A module may be read from elsewhere than where it was made.
+static std::string makeAbsolute(StringRef path) {
+  SmallString<256> absolute(path);
+  if (llvm::sys::fs::make_absolute(absolute))
+    return path.str();
+  llvm::sys::path::remove_dots(absolute, /*remove_dot_dot=*/false);
+  return absolute.str().str();
+}
+
 static std::string domainName(StringRef domain) {
   return domain.empty() ? std::string("ai.onnx") : domain.str();
 }
@@ -397,12 +410,18 @@ void GraphImporter::importInputs() {
                                       NameLoc::get(builder.getStringAttr(info.name()), location));
     SmallVector<Attribute> dimensionNames;
     for (auto [i, size] : llvm::enumerate(value.shape)) {
-      dimensionNames.push_back(builder.getStringAttr(toString(size)));
+      if (size.constant())
+        continue;
+      unsigned symbol = size.terms().begin()->first.front();
+      StringRef name = symbols[symbol].name;
+      bool isIdentifier = (llvm::isAlpha(name.front()) || name.front() == '_') &&
+                          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+      dimensionNames.push_back(
+          builder.getStringAttr(isIdentifier ? name.str() : "dim." + std::to_string(symbol)));
       // The first input that has a dimension tells its size.
-      if (!size.constant())
-        if (SymbolSource &source = symbols[size.terms().begin()->first.front()];
-            !source.tensor && !source.index)
-          source.tensor = value.tensor, source.dimension = i;
+      SymbolSource &source = symbols[symbol];
+      if (!source.tensor && !source.index)
+        source.tensor = value.tensor, source.dimension = i;
     }
     argumentAttributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(onnxNameAttr, builder.getStringAttr(info.name())),
@@ -490,11 +509,56 @@ void GraphImporter::importOutputs() {
   function.setResAttrsAttr(builder.getArrayAttr(resultAttributes));
 }
 
+/// What the raising passes and the runtime have to know about a language model.
+LogicalResult GraphImporter::describeLanguageModel(const LanguageModelInterface &interface) {
+  auto logits = cast<RankedTensorType>(function.getResultTypes()[interface.logits]);
+  int64_t vocabulary = logits.getRank() == 3 ? logits.getDimSize(2) : ShapedType::kDynamic;
+  if (ShapedType::isDynamic(vocabulary))
+    return emitError(location) << "the logits are of type " << logits
+                               << ", expected [batch, tokens, vocabulary] with a fixed vocabulary";
+  auto number = [&](int64_t i) -> Attribute { return builder.getI64IntegerAttr(i); };
+  auto list = [&](ArrayRef<unsigned> numbers) -> Attribute {
+    return builder.getDenseI64ArrayAttr(SmallVector<int64_t>(numbers.begin(), numbers.end()));
+  };
+  auto dictionary = [&](ArrayRef<std::pair<StringRef, Attribute>> entries) {
+    SmallVector<NamedAttribute> attributes;
+    for (auto [name, value] : entries)
+      attributes.push_back(builder.getNamedAttr(name, value));
+    return builder.getDictionaryAttr(attributes);
+  };
+  function->setAttr(onnxLanguageModelAttr, dictionary({{"tokens", number(interface.tokens)},
+                                                       {"positions", number(interface.positions)},
+                                                       {"logits", number(interface.logits)},
+                                                       {"past", list(interface.past)},
+                                                       {"present", list(interface.present)}}));
+  bool beside = options.tokenizerFolder.empty();
+  const std::string &folder = beside ? file.folderPath : options.tokenizerFolder;
+  moert::Result<LanguageModelFiles> read = readLanguageModelFiles(folder, vocabulary);
+  if (!read.isOk())
+    return emitError(location) << read.status().toString();
+  SmallVector<std::pair<StringRef, Attribute>> entries = {
+      {"vocabulary", number(vocabulary)},
+      {"bos", number(read->bosToken)},
+      {"eos", builder.getDenseI64ArrayAttr(read->eosTokens)},
+      {"add_bos", builder.getBoolAttr(read->addBos)},
+      {"maximum_tokens", number(read->maximumTokens)},
+      {"block_tokens", number(options.blockTokens)}};
+  // Relative to the weights' folder, like every file of the model.
+  if (read->hasTokenizer)
+    entries.push_back({"tokenizer", builder.getStringAttr(
+                                        beside ? std::string("tokenizer.json")
+                                               : moert::joinPath(makeAbsolute(folder), "tokenizer.json"))});
+  (*module)->setAttr("moe.language_model", dictionary(entries));
+  return success();
+}
+
 FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
   module = ModuleOp::create(location);
-  (*module)->setAttr("moe.weight_root", builder.getStringAttr(file.folderPath));
+  (*module)->setAttr("moe.weight_root", builder.getStringAttr(makeAbsolute(file.folderPath)));
+  (*module)->setAttr("moe.model", builder.getStringAttr(file.fileName));
   builder.setInsertionPointToEnd(module->getBody());
   function = func::FuncOp::create(builder, location, "main", builder.getFunctionType({}, {}));
+  function->setAttr("moe.entry", builder.getUnitAttr());
   builder.setInsertionPointToEnd(function.addEntryBlock());
 
   std::string why;
@@ -528,19 +592,8 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
       diagnostic << problemCount << " problems:";
     return diagnostic << text;
   }
-  if (languageModel) {
-    auto number = [&](unsigned i) { return builder.getI64IntegerAttr(i); };
-    auto list = [&](ArrayRef<unsigned> numbers) {
-      return builder.getDenseI64ArrayAttr(SmallVector<int64_t>(numbers.begin(), numbers.end()));
-    };
-    function->setAttr(onnxLanguageModelAttr,
-                      builder.getDictionaryAttr(
-                          {builder.getNamedAttr("tokens", number(languageModel->tokens)),
-                           builder.getNamedAttr("positions", number(languageModel->positions)),
-                           builder.getNamedAttr("logits", number(languageModel->logits)),
-                           builder.getNamedAttr("past", list(languageModel->past)),
-                           builder.getNamedAttr("present", list(languageModel->present))}));
-  }
+  if (languageModel && failed(describeLanguageModel(*languageModel)))
+    return failure();
   return std::move(module);
 }
 

@@ -23,6 +23,8 @@ class ValueInfoProto;
 
 namespace mlir::moec::onnx_import {
 
+struct LanguageModelInterface;
+
 using Shape = SmallVector<SymbolicSize>;
 
 /// A tensor of the graph. Its IR is made on first use, so that shape arithmetic that only shapes
@@ -99,6 +101,7 @@ private:
   void importInitializers();
   void importNodes();
   void importOutputs();
+  LogicalResult describeLanguageModel(const LanguageModelInterface &interface);
   std::optional<Shape> importShape(const onnx::ValueInfoProto &info, int &dataType);
   SymbolicSize namedDimension(const std::string &name);
   Value materializeWeight(ImportedValue &value);

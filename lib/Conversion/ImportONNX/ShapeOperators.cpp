@@ -87,7 +87,7 @@ LogicalResult importSize(NodeImporter &node) {
 LogicalResult importRange(NodeImporter &node) {
   if (failed(node.expectInputs(3, 3)))
     return failure();
-  ImportedValue &start = node.input(0), &limit = node.input(1), &step = node.input(2);
+  ImportedValue &start = node.input(0), &limit = node.input(1);
   if (!isa<IntegerType>(node.graph.elementType(start.dataType)))
     return node.fail("type " + dataTypeName(start.dataType) +
                      " is not supported, expected integers");
