@@ -9,11 +9,12 @@ namespace moert {
 
 namespace {
 
+// " with tokens = 3, rows = 1".
 std::string symbolsToString(const moec::bundle::Program &program,
                             std::span<const std::int64_t> values) {
   std::string text;
   for (int i = 0; i < program.symbols_size(); ++i)
-    text += (i ? ", " : "") + program.symbols(i) + " = " +
+    text += (i ? ", " : " with ") + program.symbols(i) + " = " +
             std::to_string(values[static_cast<std::size_t>(i)]);
   return text;
 }
@@ -105,8 +106,7 @@ Status ProgramRunner::prepare(std::span<const Shape> shapes, std::span<const Mem
   MOERT_RETURN_IF_ERROR(bindSymbols(shapes, states, symbols));
   lastShapes.assign(shapes.begin(), shapes.end());
   lastStates.assign(states.begin(), states.end());
-  std::string place =
-      "entry " + inQuotes(source.name()) + " with " + symbolsToString(source, symbols);
+  std::string place = "entry " + inQuotes(source.name()) + symbolsToString(source, symbols);
   if (Status status = resize(shapes); !status.isOk())
     return std::move(status).in(place);
   if (Status status = resizeArenas(); !status.isOk())

@@ -95,8 +95,9 @@ TEST(KernelLibrary, FindsKernelsAndRefusesWhatItDoesNotKnow) {
   EXPECT_NE((*second)->find("append"), (*library)->find("append"));
   EXPECT_TRUE(fails(KernelLibrary::load("no elf", "x.so").status(), ErrorCode::InvalidData,
                     "x.so: error: the code cannot be loaded"));
-  EXPECT_FALSE(KernelLibrary::load("", "x.so").isOk());
-  EXPECT_FALSE(KernelLibrary::load(code.substr(0, 1000), "x.so").isOk());
+  // Cut short: the loader itself would die of it.
+  for (std::size_t length = 0; length < code.size() / 2; length += 97)
+    EXPECT_FALSE(KernelLibrary::load(code.substr(0, length), "x.so").isOk()) << length;
 }
 
 namespace {

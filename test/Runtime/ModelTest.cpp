@@ -235,7 +235,7 @@ TEST(Model, SizesAreCheckedBeforeAnythingRuns) {
        [](Manifest &m) {
          m.mutable_variants(1)->mutable_globals(0)->set_bytes(UINT64_C(1) << 58);
        }},
-      {"load: command 0 'double_weight': binding 0 needs 128 bytes and has 64",
+      {"load: entry 'load': error: command 0 'double_weight': binding 0 needs 128 bytes and has 64",
        [](Manifest &m) {
          m.mutable_weights(0)->set_bytes(64);
          m.mutable_weights(0)->set_shape(0, 16);

@@ -1,5 +1,7 @@
 #include "runtime/device/cpu/KernelLibrary.h"
 
+#include "runtime/base/CheckedMath.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -7,6 +9,7 @@
 #include <string>
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,10 +42,37 @@ bool writeAll(int fd, std::string_view bytes) {
   return true;
 }
 
+// The loader maps what an object's headers say and dies when the file is shorter. Why `code` is no
+// whole shared object for this machine; empty when it is one. What its code does is a matter of
+// trust.
+std::string elfProblem(std::string_view code) {
+  Elf64_Ehdr header;
+  if (code.size() < sizeof header || code.substr(0, SELFMAG) != ELFMAG)
+    return "it is no ELF file";
+  std::memcpy(&header, code.data(), sizeof header);
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
+      header.e_type != ET_DYN)
+    return "it is no shared object for x86-64";
+  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
+      !rangeFits(header.e_phoff, std::uint64_t(header.e_phnum) * sizeof(Elf64_Phdr), code.size()))
+    return "its program headers lie beyond its end";
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, code.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (!rangeFits(segment.p_offset, segment.p_filesz, code.size()) ||
+        segment.p_filesz > segment.p_memsz)
+      return "its segment " + std::to_string(i) + " lies beyond its end";
+  }
+  return {};
+}
+
 } // namespace
 
 Result<std::unique_ptr<KernelLibrary>> KernelLibrary::load(std::string_view code,
                                                            std::string_view name) {
+  if (std::string problem = elfProblem(code); !problem.empty())
+    return Status(ErrorCode::InvalidData, "the code cannot be loaded: " + problem,
+                  std::string(name));
   std::unique_ptr<KernelLibrary> library(new KernelLibrary);
   // The file stays open as long as the library: the loader tells objects apart by path, and a
   // number that another library reused would give it the wrong one.
