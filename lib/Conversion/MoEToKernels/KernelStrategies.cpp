@@ -1,5 +1,6 @@
 //===- KernelStrategies.cpp - the list of all strategies --------------------------------------===//
 
+#include "ProductStrategies.h"
 #include "Strategies.h"
 
 #include "moec/Conversion/KernelStrategy.h"
@@ -11,6 +12,8 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
   static const KernelStrategy *const strategies[] = {
       &getAttentionStrategy(),   &getKVAppendStrategy(), &getRouteStrategy(),
       &getGroupTokensStrategy(), &getCombineStrategy(),
+      &getLinearVectorStrategy(),   &getGroupedLinearVectorStrategy(),
+      &getRelayoutBlocksStrategy(), &getRelayoutDenseStrategy(),
   };
   return strategies;
 }
