@@ -39,8 +39,10 @@ static void printTensor(llvm::raw_ostream &stream, const ReferenceTensor &tensor
   }
 }
 
-void moec::printValue(llvm::raw_ostream &stream, llvm::StringRef title, const ReferenceValue &value,
-                      Type type) {
+namespace moec {
+
+void printValue(llvm::raw_ostream &stream, llvm::StringRef title, const ReferenceValue &value,
+                Type type) {
   stream << title << ": ";
   if (value.isScalar()) {
     stream << type << " ";
@@ -57,6 +59,8 @@ void moec::printValue(llvm::raw_ostream &stream, llvm::StringRef title, const Re
     stream << type << "\n";
   }
 }
+
+} // namespace moec
 
 //===------------------------------------------------------------------------------------------===//
 // .npy
@@ -93,7 +97,9 @@ static moert::Result<moert::ElementType> requireFileType(Type type, const std::s
   return moert::Status(moert::ErrorCode::Unsupported, text, path);
 }
 
-moert::Result<ReferenceTensor> moec::readTensor(const std::string &path, RankedTensorType type) {
+namespace moec {
+
+moert::Result<ReferenceTensor> readTensor(const std::string &path, RankedTensorType type) {
   MOERT_ASSIGN_OR_RETURN(moert::ElementType fileType, requireFileType(type.getElementType(), path));
   MOERT_ASSIGN_OR_RETURN(moert::File file, moert::File::open(path));
   MOERT_ASSIGN_OR_RETURN(moert::NpyArray array,
@@ -106,9 +112,11 @@ moert::Result<ReferenceTensor> moec::readTensor(const std::string &path, RankedT
   return *tensor;
 }
 
-moert::Status moec::writeTensor(const std::string &path, const ReferenceTensor &tensor) {
+moert::Status writeTensor(const std::string &path, const ReferenceTensor &tensor) {
   MOERT_ASSIGN_OR_RETURN(moert::ElementType fileType,
                          requireFileType(tensor.getElementType(), path));
   return moert::writeNpy(path, fileType, {tensor.getShape().data(), tensor.getShape().size()},
                          {tensor.getBytes().data(), tensor.getBytes().size()});
 }
+
+} // namespace moec

@@ -164,11 +164,17 @@ static double decodeE8M0(unsigned code) {
 
 void ReferenceBlockTensor::readRow(int64_t row, MutableArrayRef<float> result) const {
   constexpr int64_t blockSize = BlockTensorType::mxfp4BlockSize;
-  int64_t length = getRowLength();
-  for (int64_t k = 0; k < length; ++k) {
-    auto pair = static_cast<unsigned>((*codes)[(row * length + k) / 2]);
-    auto scale = static_cast<unsigned>((*scales)[(row * length + k) / blockSize]);
-    result[k] = static_cast<float>(decodeE2M1(k % 2 ? pair >> 4 : pair & 15) * decodeE8M0(scale));
+  int64_t first = row * getRowLength();
+  for (int64_t k = 0; k < getRowLength(); k += blockSize) {
+    double scale = decodeE8M0(static_cast<unsigned>((*scales)[(first + k) / blockSize]));
+    float values[16];
+    for (unsigned code = 0; code < 16; ++code)
+      values[code] = static_cast<float>(decodeE2M1(code) * scale);
+    for (int64_t i = 0; i < blockSize; i += 2) {
+      auto pair = static_cast<unsigned>((*codes)[(first + k + i) / 2]);
+      result[k + i] = values[pair & 15];
+      result[k + i + 1] = values[pair >> 4];
+    }
   }
 }
 
