@@ -24,6 +24,7 @@ config.substitutions += [
     ("%moec-opt", "moec-opt --verify-roundtrip" if roundtrip else "moec-opt"),
     ("%python", config.python),
     ("%models", os.path.join(config.test_source_root, "models")),
+    ("%build", config.moec_build),
     ("%scripts", os.path.join(config.source_root, "scripts")),
 ]
 

@@ -6,7 +6,8 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
-#include <functional>
+#include <memory>
+#include <sstream>
 #include <stdexcept>
 
 using namespace moec;
@@ -16,7 +17,7 @@ namespace {
 std::string versionText() { return std::string("moec ") + MOEC_VERSION; }
 
 // A check of a count; the library's own range checks print floating-point bounds.
-CLI::Validator countFrom(std::uint64_t least, const char *description) {
+CLI::Validator countFrom(std::uint64_t least) {
   return CLI::Validator(
       [least](std::string &text) -> std::string {
         std::uint64_t value = 0;
@@ -26,7 +27,7 @@ CLI::Validator countFrom(std::uint64_t least, const char *description) {
                  text + "'";
         return {};
       },
-      description);
+      "");
 }
 
 CLI::Validator numberBetween(double least, double most, bool leastIncluded,
@@ -39,10 +40,10 @@ CLI::Validator numberBetween(double least, double most, bool leastIncluded,
           return "expected a number " + range + ", found '" + text + "'";
         return {};
       },
-      "NUMBER");
+      "");
 }
 
-CLI::Validator nameEqualsValue(const char *description) {
+CLI::Validator nameEqualsValue() {
   return CLI::Validator(
       [](std::string &text) -> std::string {
         std::size_t equals = text.find('=');
@@ -50,8 +51,36 @@ CLI::Validator nameEqualsValue(const char *description) {
           return "expected NAME=VALUE, found '" + text + "'";
         return {};
       },
-      description);
+      "");
 }
+
+// The library prints descriptions as one line each; this one breaks them.
+class WrappingFormatter : public CLI::Formatter {
+public:
+  WrappingFormatter() { column_width(30); }
+  std::string make_option_desc(const CLI::Option *option) const override {
+    return wrap(CLI::Formatter::make_option_desc(option), 70);
+  }
+
+private:
+  static std::string wrap(const std::string &text, std::size_t width) {
+    std::string result;
+    std::size_t column = 0;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      if (column > 0 && column + 1 + word.size() > width) {
+        result += '\n';
+        column = 0;
+      } else if (column > 0) {
+        result += ' ';
+        ++column;
+      }
+      result += word;
+      column += word.size();
+    }
+    return result;
+  }
+};
 
 struct CommandLine {
   CLI::App app{"moec compiles Mixture-of-Experts language models ahead of time into bundles of "
@@ -74,6 +103,7 @@ struct CommandLine {
 
 CommandLine::CommandLine() {
   app.name("moec");
+  app.formatter(std::make_shared<WrappingFormatter>()); // subcommands inherit it
   app.set_version_flag("--version", versionText(), "print the version");
   app.set_help_flag("-h,--help", "print this text");
   app.require_subcommand(1);
@@ -127,14 +157,15 @@ void CommandLine::addCompile() {
                 "copy the weights into the bundle instead of referring to the input's files");
   sub->add_option("--block-tokens", compile.blockTokens,
                   "tokens in one block of the paged KV cache")
-      ->check(countFrom(1, "N"))
+      ->check(countFrom(1))
       ->type_name("N")
       ->capture_default_str();
   sub->add_option("--allow-unused", compile.allowUnused,
                   "accept tensors of the checkpoint that the model does not use and whose names "
                   "match; '*' stands for "
                   "any text; may be repeated")
-      ->type_name("PATTERN");
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
 
   const char *onnx = "ONNX files";
   sub->add_option("--tokenizer", compile.tokenizer,
@@ -165,18 +196,21 @@ void CommandLine::addCompile() {
                   "names of the inputs of past keys and values: key, value of each layer in order; "
                   "comma-separated")
       ->type_name("NAMES")
+      ->allow_extra_args(false)
       ->delimiter(',')
       ->group(onnx);
   sub->add_option(
          "--present-output", compile.present,
          "names of the outputs of present keys and values, in the same order; comma-separated")
       ->type_name("NAMES")
+      ->allow_extra_args(false)
       ->delimiter(',')
       ->group(onnx);
   sub->add_option("--dimension", compile.dimensions,
                   "a value for a dimension that the file names; may be repeated")
-      ->check(nameEqualsValue("NAME=N"))
+      ->check(nameEqualsValue())
       ->type_name("NAME=N")
+      ->allow_extra_args(false)
       ->group(onnx);
 
   const char *phases = "Looking inside";
@@ -199,6 +233,7 @@ void CommandLine::addCompile() {
          "--disable-pass", compile.disabledPasses,
          "leave out an optimising pass, such as moec-fuse-rotary; comma-separated or repeated")
       ->type_name("PASS")
+      ->allow_extra_args(false)
       ->delimiter(',')
       ->group(phases);
   sub->add_flag("--statistics", compile.statistics,
@@ -229,7 +264,7 @@ void CommandLine::addLoading(CLI::App *sub, Command &command) {
       ->type_name("DIR");
   sub->add_option("--threads", command.threads,
                   "threads that compute (default: one for each core that the process may use)")
-      ->check(countFrom(1, "N"))
+      ->check(countFrom(1))
       ->type_name("N");
   sub->add_option("--variant", command.variant,
                   "the target to run, such as cpu:x86-64-v3, where a bundle holds several "
@@ -251,7 +286,7 @@ void CommandLine::addRun() {
                   ->group(generation);
   prompt->excludes(ids);
   sub->add_option("--max-tokens", run.maximumTokens, "stop after so many new tokens")
-      ->check(countFrom(0, "N"))
+      ->check(countFrom(0))
       ->type_name("N")
       ->capture_default_str()
       ->group(generation);
@@ -262,7 +297,7 @@ void CommandLine::addRun() {
       ->capture_default_str()
       ->group(generation);
   sub->add_option("--top-k", run.topK, "sample from the K most likely tokens only; 0: from all")
-      ->check(countFrom(0, "K"))
+      ->check(countFrom(0))
       ->type_name("K")
       ->capture_default_str()
       ->group(generation);
@@ -273,7 +308,7 @@ void CommandLine::addRun() {
       ->capture_default_str()
       ->group(generation);
   sub->add_option("--seed", run.seed, "of the sampling; the same seed gives the same text")
-      ->check(countFrom(0, "N"))
+      ->check(countFrom(0))
       ->type_name("N")
       ->capture_default_str()
       ->group(generation);
@@ -286,7 +321,7 @@ void CommandLine::addRun() {
       ->group(generation);
   sub->add_option("--chunk", run.chunk,
                   "feed the prompt in chunks of N tokens (1: as decode steps); 0: all at once")
-      ->check(countFrom(0, "N"))
+      ->check(countFrom(0))
       ->type_name("N")
       ->capture_default_str()
       ->group(generation);
@@ -296,8 +331,9 @@ void CommandLine::addRun() {
 
   const char *tensors = "Running a program on tensors";
   auto *inputs = sub->add_option("--input", run.inputs, "an input of the program; may be repeated")
-                     ->check(nameEqualsValue("NAME=FILE.npy"))
+                     ->check(nameEqualsValue())
                      ->type_name("NAME=FILE.npy")
+                     ->allow_extra_args(false)
                      ->group(tensors);
   auto *outputs =
       sub->add_option(
@@ -338,7 +374,7 @@ void CommandLine::addEval() {
       ->type_name("IDS");
   sub->add_option("--window", eval.window,
                   "tokens in a window; each starts from an empty state, and a rest is left out")
-      ->check(countFrom(2, "N"))
+      ->check(countFrom(2))
       ->type_name("N")
       ->capture_default_str();
   sub->footer("The perplexity is exp of the mean loss of tokens 1 to N - 1 of every window.\n"
@@ -351,16 +387,16 @@ void CommandLine::addBench() {
   CLI::App *sub = app.add_subcommand("bench", "measure the speed of a language model");
   addLoading(sub, bench);
   sub->add_option("--prompt-tokens", bench.promptTokens, "length of the prompt")
-      ->check(countFrom(1, "N"))
+      ->check(countFrom(1))
       ->type_name("N")
       ->capture_default_str();
   sub->add_option("--new-tokens", bench.newTokens, "tokens to generate")
-      ->check(countFrom(1, "N"))
+      ->check(countFrom(1))
       ->type_name("N")
       ->capture_default_str();
   sub->add_option("--repetitions", bench.repetitions,
                   "measured runs, after one that warms up; the median counts")
-      ->check(countFrom(1, "N"))
+      ->check(countFrom(1))
       ->type_name("N")
       ->capture_default_str();
   sub->footer("Prints time to first token, time per token, tokens per second, the share of each op "

@@ -2,25 +2,47 @@
 
 #include "tools/moec/Report.h"
 
-#include "moec/Conversion/ImportCheckpoint.h"
+#include "moec/Compiler/Compiler.h"
 #include "moec/InitDialects.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdio>
 
 using namespace mlir;
+using mlir::moec::CompileOptions;
+using mlir::moec::ImportCheckpointOptions;
+using mlir::moec::ImportONNXOptions;
 
 namespace moec {
 
-// Diagnostics as this tool prints errors: the place first, where there is one, then the message and
-// its notes.
-static void printDiagnostic(Diagnostic &diagnostic) {
+namespace {
+
+// Prints diagnostics the way this tool prints errors: the place first, where there is one, then the
+// message and its notes.
+class DiagnosticPrinter {
+public:
+  explicit DiagnosticPrinter(MLIRContext &context) {
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      print(diagnostic);
+      return success();
+    });
+  }
+  bool sawInternalError() const { return internal; }
+
+private:
+  void print(Diagnostic &diagnostic);
+
+  bool internal = false;
+};
+
+void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  auto print = [&](Diagnostic &each, const char *kind) {
+  auto line = [&](Diagnostic &each, const char *kind) {
     stream << "moec: ";
     if (!isa<UnknownLoc>(each.getLocation()))
       stream << each.getLocation() << ": ";
@@ -28,42 +50,95 @@ static void printDiagnostic(Diagnostic &diagnostic) {
   };
   switch (diagnostic.getSeverity()) {
   case DiagnosticSeverity::Error:
-    print(diagnostic, "error: ");
+    line(diagnostic, "error: ");
+    internal |= StringRef(diagnostic.str()).starts_with("internal error");
     break;
   case DiagnosticSeverity::Warning:
-    print(diagnostic, "warning: ");
+    line(diagnostic, "warning: ");
     break;
-  default:
-    print(diagnostic, "note: ");
+  case DiagnosticSeverity::Note:
+  case DiagnosticSeverity::Remark:
+    line(diagnostic, "note: ");
+    break;
   }
   for (Diagnostic &note : diagnostic.getNotes())
-    print(note, "note: ");
+    line(note, "note: ");
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+// "cpu:sapphirerapids,-amx-bf16,cpu:x86-64-v3" names two targets: features belong to the target
+// before them.
+std::vector<std::string> splitTargets(StringRef text) {
+  std::vector<std::string> targets;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    bool isFeature = part.starts_with("+") || part.starts_with("-");
+    if (isFeature && !targets.empty())
+      targets.back() += "," + part.str();
+    else
+      targets.push_back(part.str());
+  }
+  return targets;
+}
+
+ImportONNXOptions::Interface parseInterface(StringRef name) {
+  if (name == "language-model")
+    return ImportONNXOptions::Interface::LanguageModel;
+  if (name == "tensors")
+    return ImportONNXOptions::Interface::Tensors;
+  return ImportONNXOptions::Interface::Automatic;
+}
+
+} // namespace
+
 ExitCode runCompile(const CompileCommand &command) {
+  CompileOptions options;
+  options.input = command.input;
+  options.output = command.output;
+  options.targets = splitTargets(command.targets);
+  options.batchInvariant = command.batchInvariant;
+  // The command line accepts names of phases only.
+  options.from = *mlir::moec::parsePhase(command.from.empty() ? "moe" : command.from);
+  options.to = *mlir::moec::parsePhase(command.to);
+  if (options.from > options.to)
+    return failUsage("--from=" + command.from + " is later than --to=" + command.to);
+  options.dumpFolder = command.dumpPhases;
+  options.copyWeights = command.copyWeights;
+  options.tokenizerFolder = command.tokenizer;
+  options.statistics = command.statistics;
+  options.timing = command.timing;
+  options.pipeline.disabledPasses = command.disabledPasses;
+  std::vector<std::string> optimising = mlir::moec::getOptimisingPasses();
+  for (const std::string &name : command.disabledPasses)
+    if (!llvm::is_contained(optimising, name))
+      return failUsage("--disable-pass: '" + name +
+                       "' cannot be left out; these can: " + llvm::join(optimising, ", "));
+
+  using Precision = ImportCheckpointOptions::Precision;
+  if (!command.precision.empty())
+    options.checkpoint.precision = command.precision == "f32" ? Precision::F32 : Precision::BF16;
+  options.checkpoint.blockTokens = command.blockTokens;
+  options.checkpoint.allowUnused = command.allowUnused;
+
+  options.onnx.interface = parseInterface(command.interface);
+  options.onnx.names = {command.tokensInput, command.positionsInput, command.logitsOutput,
+                        command.past, command.present};
+  for (const std::string &dimension : command.dimensions) {
+    auto [name, value] = StringRef(dimension).rsplit('=');
+    int64_t size;
+    if (value.getAsInteger(10, size) || size < 0)
+      return failUsage("--dimension " + dimension + ": expected NAME=N with a whole number N");
+    options.onnx.dimensions[name] = size;
+  }
+
   DialectRegistry registry;
   mlir::moec::registerAllDialects(registry);
   MLIRContext context(registry);
-  context.getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
-    printDiagnostic(diagnostic);
-    return success();
-  });
-
-  mlir::moec::ImportCheckpointOptions options;
-  using Precision = mlir::moec::ImportCheckpointOptions::Precision;
-  if (!command.precision.empty())
-    options.precision = command.precision == "f32" ? Precision::F32 : Precision::BF16;
-  options.blockTokens = command.blockTokens;
-  options.allowUnused = command.allowUnused;
-  auto module = mlir::moec::importCheckpoint(command.input, options, &context);
-  if (failed(module))
-    return ExitCode::Input;
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  (*module)->print(stream);
-  printNow(text);
-  return ExitCode::Success;
+  DiagnosticPrinter printer(context);
+  if (succeeded(mlir::moec::compile(options, context)))
+    return ExitCode::Success;
+  return printer.sawInternalError() ? ExitCode::Internal : ExitCode::Input;
 }
 
 } // namespace moec

@@ -1,0 +1,48 @@
+"""What the checks of this folder share: running moec, and reading safetensors."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+
+def moec(*arguments):
+    """Runs `moec ARGUMENTS --json` and gives the object on the last line."""
+    result = subprocess.run(["moec", *map(str, arguments), "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    if result.returncode != 0:
+        sys.exit(f"exit code {result.returncode}: moec {' '.join(map(str, arguments))}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def safetensors(path):
+    """name -> array; only the types that the references use."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = file.read()
+    types = {"F32": np.float32, "I32": np.int32, "I64": np.int64, "U16": np.uint16}
+    result = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            result[name] = np.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
+    return result
+
+
+def logits(bundle, ids, *arguments):
+    """The prompt's logits from `moec run`."""
+    file = os.path.join(os.path.dirname(os.path.abspath(bundle)), "logits.npy")
+    prompt = os.path.join(os.path.dirname(os.path.abspath(bundle)), "prompt.npy")
+    np.save(prompt, np.asarray(ids, np.int32))
+    moec("run", bundle, "--ids", "@" + prompt, "--max-tokens", 0, "--logits", file, *arguments)
+    return np.load(file)
+
+
+def expect_close(name, actual, expected, tolerance):
+    difference = float(np.abs(actual - expected).max())
+    print(f"{name}: largest difference {difference:.3g}, allowed {tolerance:g}")
+    if not difference <= tolerance:
+        sys.exit(f"{name}: {difference} exceeds {tolerance}")
