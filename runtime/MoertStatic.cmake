@@ -13,7 +13,18 @@ endfunction()
 
 moert_static_or_shared(moert_crypto libcrypto.a OpenSSL::Crypto)
 target_include_directories(moert_crypto INTERFACE ${OPENSSL_INCLUDE_DIR})
-moert_static_or_shared(moert_protobuf libprotobuf-lite.a protobuf::libprotobuf-lite)
+# Debian's static protobuf is built for executables only (its thread-local variables do not fit a shared library), so shared
+# libraries take the shared one.
+add_library(moert_protobuf INTERFACE)
+find_library(MOERT_PROTOBUF_ARCHIVE libprotobuf-lite.a)
+find_library(MOERT_PROTOBUF_SHARED NAMES protobuf-lite)
+if(MOERT_PROTOBUF_ARCHIVE AND MOERT_PROTOBUF_SHARED)
+  set(moert_is_executable $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
+  target_link_libraries(moert_protobuf INTERFACE
+      $<IF:${moert_is_executable},${MOERT_PROTOBUF_ARCHIVE},${MOERT_PROTOBUF_SHARED}>)
+else()
+  target_link_libraries(moert_protobuf INTERFACE protobuf::libprotobuf-lite)
+endif()
 target_include_directories(moert_protobuf INTERFACE ${Protobuf_INCLUDE_DIRS})
 target_link_libraries(moert_protobuf INTERFACE Threads::Threads)
 moert_static_or_shared(moert_pcre2 libpcre2-8.a PkgConfig::PCRE2)
