@@ -545,9 +545,10 @@ LogicalResult GraphImporter::describeLanguageModel(const LanguageModelInterface 
       {"block_tokens", number(options.blockTokens)}};
   // Relative to the weights' folder, like every file of the model.
   if (read->hasTokenizer)
-    entries.push_back({"tokenizer", builder.getStringAttr(
-                                        beside ? std::string("tokenizer.json")
-                                               : moert::joinPath(makeAbsolute(folder), "tokenizer.json"))});
+    entries.push_back(
+        {"tokenizer",
+         builder.getStringAttr(beside ? std::string("tokenizer.json")
+                                      : moert::joinPath(makeAbsolute(folder), "tokenizer.json"))});
   (*module)->setAttr("moe.language_model", dictionary(entries));
   return success();
 }

@@ -1,4 +1,5 @@
-//===- LanguageModelFiles.cpp - tokenizer and special tokens from files beside a graph ---------------===//
+//===- LanguageModelFiles.cpp - tokenizer and special tokens from files beside a graph
+//---------------===//
 
 #include "LanguageModelFiles.h"
 

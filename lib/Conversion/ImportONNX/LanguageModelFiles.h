@@ -1,4 +1,5 @@
-//===- LanguageModelFiles.h - tokenizer and special tokens from files beside a graph -----------------===//
+//===- LanguageModelFiles.h - tokenizer and special tokens from files beside a graph
+//-----------------===//
 
 #ifndef MOEC_CONVERSION_IMPORTONNX_LANGUAGEMODELFILES_H
 #define MOEC_CONVERSION_IMPORTONNX_LANGUAGEMODELFILES_H
@@ -19,8 +20,8 @@ struct LanguageModelFiles {
   bool hasTokenizer = false; // tokenizer.json
 };
 
-/// Reads config.json, generation_config.json and tokenizer_config.json of a folder, each of which may be missing. Token ids
-/// are checked against the vocabulary.
+/// Reads config.json, generation_config.json and tokenizer_config.json of a folder, each of which
+/// may be missing. Token ids are checked against the vocabulary.
 moert::Result<LanguageModelFiles> readLanguageModelFiles(const std::string &folder,
                                                          int64_t vocabulary);
 

@@ -1,4 +1,5 @@
-//===- AttentionMatcher.cpp - masked attention over past and present, by formula ---------------------===//
+//===- AttentionMatcher.cpp - masked attention over past and present, by formula
+//---------------------===//
 
 #include "AttentionMatcher.h"
 
@@ -96,7 +97,8 @@ bool Matcher::matchMask(const Expression *condition, bool isVisible) {
   return false;
 }
 
-/// Whether the expression is where query token t stands: past + t, or the position that the file is given.
+/// Whether the expression is where query token t stands: past + t, or the position that the file is
+/// given.
 bool Matcher::isTokenPosition(AffineExpr position) {
   if (evaluator.simplify(position - evaluator.size(match.keys.past, match.keys.concat.getDim()) -
                          match.token) == evaluator.constant(0))
@@ -283,8 +285,7 @@ std::optional<AttentionMatch> Matcher::run() {
   int64_t group = match.heads / match.keys.heads;
   AffineExpr expectedHead = evaluator.simplify(match.head.floorDiv(group));
   if (keyHead != expectedHead || valueHead != expectedHead)
-    return differs("its query heads do not share key and value heads in groups of " +
-                   Twine(group));
+    return differs("its query heads do not share key and value heads in groups of " + Twine(group));
   if (evaluator.size(match.keys.past, match.keys.concat.getDim()) !=
       evaluator.size(match.values.past, match.values.concat.getDim()))
     return differs("its keys and values have pasts of different lengths");

@@ -1,4 +1,5 @@
-//===- AttentionMatcher.h - masked attention over past and present, by formula -----------------------===//
+//===- AttentionMatcher.h - masked attention over past and present, by formula
+//-----------------------===//
 
 #ifndef MOEC_TRANSFORMS_RAISE_ATTENTIONMATCHER_H
 #define MOEC_TRANSFORMS_RAISE_ATTENTIONMATCHER_H
@@ -29,11 +30,12 @@ struct AttentionMatch {
 
 /// Recognises the output of an attention:
 ///
-///   result[h, t, c] = sum_j softmax_j(scale * q[t, h, :] . k[j, h / group, :] + mask[t, j]; sinks[h]) v[j, h / group, c]
+///   result[h, t, c] = sum_j softmax_j(scale * q[t, h, :] . k[j, h / group, :] + mask[t, j];
+///   sinks[h]) v[j, h / group, c]
 ///
-/// where j runs over a past of P rows and the step's rows, and the mask is 0 for j <= P + t (and j > P + t - window), else a
-/// large negative number. P + t may be spelled as the position of token t. When the formula is a softmax of such products but
-/// something is different, `why` says what.
+/// where j runs over a past of P rows and the step's rows, and the mask is 0 for j <= P + t (and j
+/// > P + t - window), else a large negative number. P + t may be spelled as the position of token
+/// t. When the formula is a softmax of such products but something is different, `why` says what.
 std::optional<AttentionMatch> matchAttention(ElementEvaluator &evaluator, Value result,
                                              BlockArgument positions, std::string &why);
 

@@ -1,4 +1,5 @@
-//===- ElementExpression.cpp - one element of a tensor as a formula ------------------------------===//
+//===- ElementExpression.cpp - one element of a tensor as a formula
+//------------------------------===//
 
 #include "ElementExpression.h"
 
@@ -6,6 +7,7 @@
 #include "moec/Dialect/MoE/IR/MoE.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
@@ -77,7 +79,34 @@ const Expression *ElementEvaluator::makeOperation(StringRef name,
 // Sizes and integers
 //===------------------------------------------------------------------------------------------===//
 
+/// The name of a dimension of an argument; empty when it has none.
+static StringRef dimensionName(BlockArgument argument, int64_t dimension) {
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
+  if (!function || !type)
+    return {};
+  auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), onnxDimensionsAttr);
+  size_t number = llvm::count_if(type.getShape().take_front(dimension), ShapedType::isDynamic);
+  auto name = names && number < names.size() ? dyn_cast<StringAttr>(names[number]) : StringAttr();
+  return name ? name.getValue() : StringRef();
+}
+
+/// Of several arguments with a dimension of one name, the first one stands for all.
+static std::pair<Value, int64_t> canonicalDimension(Value tensor, int64_t dimension) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  StringRef name = argument ? dimensionName(argument, dimension) : StringRef();
+  if (name.empty())
+    return {tensor, dimension};
+  for (BlockArgument other : argument.getOwner()->getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(other.getType()))
+      for (int64_t i = 0; i < type.getRank(); ++i)
+        if (type.isDynamicDim(i) && dimensionName(other, i) == name)
+          return {other, i};
+  return {tensor, dimension};
+}
+
 AffineExpr ElementEvaluator::sizeSymbol(Value tensor, int64_t dimension) {
+  std::tie(tensor, dimension) = canonicalDimension(tensor, dimension);
   AffineExpr &symbol = sizeSymbols[{tensor, dimension}];
   if (!symbol) {
     symbol = getAffineSymbolExpr(symbols.size(), context);
@@ -201,8 +230,9 @@ const Expression *ElementEvaluator::computeScalar(Value scalar) {
 // Operations on numbers
 //===------------------------------------------------------------------------------------------===//
 
-/// Evaluates an op with scalar meaning (arith and math) on the formulas of its operands. Integers stay affine as far as they
-/// can, so that positions computed with tensors of integers are positions.
+/// Evaluates an op with scalar meaning (arith and math) on the formulas of its operands. Integers
+/// stay affine as far as they can, so that positions computed with tensors of integers are
+/// positions.
 const Expression *ElementEvaluator::evaluateOperation(Operation *op,
                                                       ArrayRef<const Expression *> operands) {
   auto isIndex = [](const Expression *e) { return e->kind == Expression::Kind::Index; };
@@ -522,8 +552,8 @@ std::optional<ReductionBody> ElementEvaluator::reductionBody(const Expression *r
   else if (isa<arith::AddIOp>(combiner))
     neutral = start->kind == Expression::Kind::Index && start->index == constant(0);
   else if (isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner))
-    neutral = start->kind == Expression::Kind::Constant && std::isinf(start->number) &&
-              start->number < 0;
+    neutral =
+        start->kind == Expression::Kind::Constant && std::isinf(start->number) && start->number < 0;
   if (!neutral)
     return std::nullopt;
   result.combiner = combiner->getName().getStringRef();

@@ -1,12 +1,14 @@
-//===- ElementExpression.h - one element of a tensor as a formula --------------------------------===//
+//===- ElementExpression.h - one element of a tensor as a formula
+//--------------------------------===//
 //
-// What an exporter writes for rotary embeddings, masks or experts differs from version to version, but the value of one
-// element, as a formula of elements of other tensors, does not. ElementEvaluator computes that formula: it looks through
-// reshapes, transposes, broadcasts, slices, concatenations, gathers and elementwise ops, and the raising passes match the
-// formula instead of chains of ops.
+// What an exporter writes for rotary embeddings, masks or experts differs from version to version,
+// but the value of one element, as a formula of elements of other tensors, does not.
+// ElementEvaluator computes that formula: it looks through reshapes, transposes, broadcasts,
+// slices, concatenations, gathers and elementwise ops, and the raising passes match the formula
+// instead of chains of ops.
 //
-// Positions are affine expressions. Dimensions of such an expression are variables, each with a range [0, extent); symbols
-// are sizes of tensors and integers that come from data.
+// Positions are affine expressions. Dimensions of such an expression are variables, each with a
+// range [0, extent); symbols are sizes of tensors and integers that come from data.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -78,7 +80,8 @@ public:
   /// The value of a scalar.
   const Expression *evaluateScalar(Value scalar);
 
-  /// The formula that a reduction sums. With `at`, its single variable is replaced by that position.
+  /// The formula that a reduction sums. With `at`, its single variable is replaced by that
+  /// position.
   std::optional<ReductionBody> reductionBody(const Expression *reduction,
                                              AffineExpr at = AffineExpr());
 

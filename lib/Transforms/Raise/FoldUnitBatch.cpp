@@ -1,4 +1,5 @@
-//===- FoldUnitBatch.cpp - compute on [tokens, ...] what is written on [1, tokens, ...] --------------===//
+//===- FoldUnitBatch.cpp - compute on [tokens, ...] what is written on [1, tokens, ...]
+//--------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -146,8 +147,9 @@ struct FoldBias final : OpRewritePattern<arith::AddFOp> {
 struct FoldUnitBatchPass : moec::impl::FoldUnitBatchBase<FoldUnitBatchPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<MoveBelowElementwise, MoveBelowNorm<moe::RMSNormOp>,
-                 MoveBelowNorm<moe::LayerNormOp>>(&getContext(), moved);
+    patterns
+        .add<MoveBelowElementwise, MoveBelowNorm<moe::RMSNormOp>, MoveBelowNorm<moe::LayerNormOp>>(
+            &getContext(), moved);
     patterns.add<FoldBias>(&getContext(), biases);
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());

@@ -1,4 +1,5 @@
-//===- IndexSimplification.cpp - what ranges of variables say about positions --------------------===//
+//===- IndexSimplification.cpp - what ranges of variables say about positions
+//--------------------===//
 
 #include "ElementExpression.h"
 
@@ -43,8 +44,8 @@ static std::pair<int64_t, AffineExpr> splitFactor(AffineExpr term) {
 }
 
 bool ElementEvaluator::isNonNegative(AffineExpr expression) {
-  // Replaces every variable by the end of its range that makes the sum smallest. Extents may hold symbols, which is why
-  // the replacement is symbolic, too.
+  // Replaces every variable by the end of its range that makes the sum smallest. Extents may hold
+  // symbols, which is why the replacement is symbolic, too.
   SmallVector<AffineExpr> terms;
   collectTerms(simplifyAffineExpr(expression, variables.size(), symbols.size()), terms);
   AffineExpr least = constant(0);
@@ -55,8 +56,8 @@ bool ElementEvaluator::isNonNegative(AffineExpr expression) {
       if (rest && isa<AffineBinaryOpExpr>(rest)) {
         // A quotient or remainder is at least 0 when its operand is.
         auto binary = cast<AffineBinaryOpExpr>(rest);
-        bool bounded = factor > 0 && binary.getKind() != AffineExprKind::Mul &&
-                       isNonNegative(binary.getLHS());
+        bool bounded =
+            factor > 0 && binary.getKind() != AffineExprKind::Mul && isNonNegative(binary.getLHS());
         if (!bounded)
           return false;
         continue;

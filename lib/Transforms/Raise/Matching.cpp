@@ -1,4 +1,5 @@
-//===- Matching.cpp - recognising formulas ----------------------------------------------------------===//
+//===- Matching.cpp - recognising formulas
+//----------------------------------------------------------===//
 
 #include "Matching.h"
 
@@ -129,8 +130,7 @@ static void splitTerms(ElementEvaluator &evaluator, const Expression *argument, 
 std::optional<SoftmaxMatch> moec::matchSoftmax(ElementEvaluator &evaluator,
                                                const Expression *probability, AffineExpr variable,
                                                AffineExpr extent) {
-  if (!probability->isOperation("arith.divf") ||
-      !probability->operands[0]->isOperation("math.exp"))
+  if (!probability->isOperation("arith.divf") || !probability->operands[0]->isOperation("math.exp"))
     return std::nullopt;
   const Expression *numerator = probability->operands[0], *sum = probability->operands[1];
   if (sum->kind != Kind::Reduction || evaluator.dependsOn(sum, variable))

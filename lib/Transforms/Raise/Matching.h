@@ -1,4 +1,5 @@
-//===- Matching.h - recognising formulas ------------------------------------------------------------===//
+//===- Matching.h - recognising formulas
+//------------------------------------------------------------===//
 
 #ifndef MOEC_TRANSFORMS_RAISE_MATCHING_H
 #define MOEC_TRANSFORMS_RAISE_MATCHING_H
@@ -27,27 +28,31 @@ Product flattenProduct(const Expression *expression);
 /// The argument x of 1 / (1 + exp(-x)); null for anything else.
 const Expression *matchSigmoid(const Expression *expression);
 
-/// An integer without the guards around indices from data: the wrapping of negative ones and the clamping into the range.
+/// An integer without the guards around indices from data: the wrapping of negative ones and the
+/// clamping into the range.
 const Expression *stripIndexGuards(ElementEvaluator &evaluator, const Expression *expression);
-/// The same for a position: if it is a symbol for guarded data, the bare data. Null when it comes from no data.
+/// The same for a position: if it is a symbol for guarded data, the bare data. Null when it comes
+/// from no data.
 const Expression *indexData(ElementEvaluator &evaluator, AffineExpr position);
 
-/// softmax(scores) along `variable`: exp(score - m) / sum exp(score - m), where m does not depend on the variable.
-/// `columns` are positions of further summands behind those of the variable's range (sinks).
+/// softmax(scores) along `variable`: exp(score - m) / sum exp(score - m), where m does not depend
+/// on the variable. `columns` are positions of further summands behind those of the variable's
+/// range (sinks).
 struct SoftmaxMatch {
-  const Expression *score = nullptr;                 // without what does not depend on the variable
-  SmallVector<const Expression *> columns;           // scores of the further columns
+  const Expression *score = nullptr;       // without what does not depend on the variable
+  SmallVector<const Expression *> columns; // scores of the further columns
 };
 std::optional<SoftmaxMatch> matchSoftmax(ElementEvaluator &evaluator, const Expression *probability,
                                          AffineExpr variable, AffineExpr extent);
 
-/// Builds a tensor with dimensions `variables` whose elements are `expression`, which must be an Element or a Reduction that
-/// reads its tensor in another order of dimensions, with dimensions of size 1 left out or with a dimension split. Null when
-/// it is anything else.
+/// Builds a tensor with dimensions `variables` whose elements are `expression`, which must be an
+/// Element or a Reduction that reads its tensor in another order of dimensions, with dimensions of
+/// size 1 left out or with a dimension split. Null when it is anything else.
 Value materialize(ElementEvaluator &evaluator, OpBuilder &builder, Location location,
                   const Expression *expression, ArrayRef<AffineExpr> variables);
 
-/// A number of f32 precision as what whoever wrote it meant: the shortest decimal that rounds to it.
+/// A number of f32 precision as what whoever wrote it meant: the shortest decimal that rounds to
+/// it.
 double intendedNumber(double value);
 
 /// A tensor of integers as i32.

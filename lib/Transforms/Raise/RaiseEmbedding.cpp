@@ -1,4 +1,5 @@
-//===- RaiseEmbedding.cpp - gathers of rows by token ids become moe.embedding ------------------------===//
+//===- RaiseEmbedding.cpp - gathers of rows by token ids become moe.embedding
+//------------------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -38,8 +39,8 @@ static Value raise(ElementEvaluator &evaluator, linalg::GenericOp op) {
   if (!ids)
     return {};
   auto flat = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
-  Value rows = moe::EmbeddingOp::create(builder, location, flat,
-                                        toI32(builder, location, ids), element->value);
+  Value rows = moe::EmbeddingOp::create(builder, location, flat, toI32(builder, location, ids),
+                                        element->value);
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, location, rows);
   sizes.insert(sizes.begin(), builder.getIndexAttr(1));
   return tensor::ExpandShapeOp::create(builder, location, type, rows,

@@ -1,4 +1,5 @@
-//===- RaiseExperts.cpp - gathered expert products become moe.experts --------------------------------===//
+//===- RaiseExperts.cpp - gathered expert products become moe.experts
+//--------------------------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -25,7 +26,7 @@ namespace {
 struct ExpertProduct {
   const Expression *input = nullptr; // at `reduced`
   AffineExpr reduced, output;
-  Value weight, bias; // bias may be null
+  Value weight, bias;      // bias may be null
   bool transposed = false; // weight is [experts, inputs, outputs]
 };
 
@@ -49,7 +50,8 @@ private:
   std::optional<ExpertProduct> matchProduct(const Expression *value, AffineExpr output);
   bool matchExpertElement(const Expression *element, AffineExpr &rest);
   bool matchActivation(const Expression *activated, AffineExpr inner);
-  /// Takes the first product's output at a position as gate or up: the product and where it was read.
+  /// Takes the first product's output at a position as gate or up: the product and where it was
+  /// read.
   bool matchBranch(const Expression *branch, AffineExpr inner, AffineExpr &position);
 
   ElementEvaluator &evaluator;
@@ -60,7 +62,8 @@ private:
 
 } // namespace
 
-/// The expert of an element of a stacked tensor, which must be the one choice that everything else uses, too.
+/// The expert of an element of a stacked tensor, which must be the one choice that everything else
+/// uses, too.
 bool ExpertsMatcher::matchExpertElement(const Expression *element, AffineExpr &rest) {
   if (element->kind != Kind::Element || element->indices.empty())
     return false;
@@ -279,8 +282,7 @@ std::optional<ExpertsMatch> ExpertsMatcher::match(Value result) {
   SmallVector<AffineExpr> variables = evaluator.variablesFor(result);
   if (!isa<AffineDimExpr>(variables[1]))
     return std::nullopt;
-  std::optional<ReductionBody> sum =
-      evaluator.reductionBody(evaluator.evaluate(result, variables));
+  std::optional<ReductionBody> sum = evaluator.reductionBody(evaluator.evaluate(result, variables));
   if (!sum || sum->combiner != "arith.addf" || sum->variables.size() != 1)
     return std::nullopt;
   found.token = variables[0];
@@ -318,14 +320,13 @@ static bool rewrite(ElementEvaluator &evaluator, Value result, const ExpertsMatc
   if (!input || !indices || !weights ||
       !cast<RankedTensorType>(weights.getType()).getElementType().isF32())
     return false;
-  Value gateUp = match.gateUpTransposed ? transposeMatrices(builder, location, match.gateUp)
-                                        : match.gateUp;
-  Value down =
-      match.downTransposed ? transposeMatrices(builder, location, match.down) : match.down;
-  auto experts = moe::ExpertsOp::create(
-      builder, location, cast<RankedTensorType>(result.getType()), input,
-      toI32(builder, location, indices), weights, gateUp, down, match.gateUpBias, match.downBias,
-      /*residual=*/Value(), match.activation);
+  Value gateUp =
+      match.gateUpTransposed ? transposeMatrices(builder, location, match.gateUp) : match.gateUp;
+  Value down = match.downTransposed ? transposeMatrices(builder, location, match.down) : match.down;
+  auto experts = moe::ExpertsOp::create(builder, location, cast<RankedTensorType>(result.getType()),
+                                        input, toI32(builder, location, indices), weights, gateUp,
+                                        down, match.gateUpBias, match.downBias,
+                                        /*residual=*/Value(), match.activation);
   result.replaceAllUsesWith(experts);
   return true;
 }

@@ -1,4 +1,5 @@
-//===- RaiseLanguageModel.cpp - attention over past and present becomes a ragged step ----------------===//
+//===- RaiseLanguageModel.cpp - attention over past and present becomes a ragged step
+//----------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -43,7 +44,8 @@ private:
   LogicalResult readInterface();
   LogicalResult matchAttentions();
   void addArguments();
-  LogicalResult rewriteAttention(size_t layer, const AttentionMatch &match);
+  LogicalResult buildOperands(const AttentionMatch &match);
+  void rewriteAttention(size_t layer);
   LogicalResult rewriteLogits();
   void eraseDeadOps();
   LogicalResult removeOldArguments();
@@ -54,7 +56,11 @@ private:
   ElementEvaluator evaluator;
   OpBuilder builder;
   Interface interface;
+  struct Operands {
+    Value query, key, value, sinks; // sinks may be null
+  };
   SmallVector<AttentionMatch> matches; // by layer
+  SmallVector<Operands> operands;      // by layer
   Value tokens, positions, tokenSequences, blockTable, logitRows;
   SmallVector<Value> caches;
 };
@@ -121,13 +127,15 @@ LogicalResult StepBuilder::matchAttentions() {
     size_t keyNumber = key - interface.past.begin(), valueNumber = value - interface.past.begin();
     if (keyNumber % 2 || valueNumber != keyNumber + 1 || keyNumber / 2 >= layers ||
         found[keyNumber / 2]) {
-      reasons.push_back({op->getLoc(), "its keys and values are not the past of one layer, read once"});
+      reasons.push_back(
+          {op->getLoc(), "its keys and values are not the past of one layer, read once"});
       return;
     }
-    for (auto [concat, number] : {std::pair(match->keys.concat, keyNumber),
-                                  std::pair(match->values.concat, valueNumber)}) {
+    for (auto [concat, number] :
+         {std::pair(match->keys.concat, keyNumber), std::pair(match->values.concat, valueNumber)}) {
       if (returned.getOperand(interface.present[number]) != concat.getResult()) {
-        reasons.push_back({op->getLoc(), "the graph does not return its keys and values as they are"});
+        reasons.push_back(
+            {op->getLoc(), "the graph does not return its keys and values as they are"});
         return;
       }
     }
@@ -193,36 +201,56 @@ void StepBuilder::addArguments() {
       ids = arith::ExtSIOp::create(builder, old.getLoc(), vector.clone(element), ids);
     SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(1),
                                        tensor::getMixedSize(builder, old.getLoc(), ids, 0)};
-    Value wide = tensor::ExpandShapeOp::create(
-        builder, old.getLoc(), RankedTensorType::get({1, dynamic}, element), ids,
-        ArrayRef<ReassociationIndices>{{0, 1}}, sizes);
+    Value wide = tensor::ExpandShapeOp::create(builder, old.getLoc(),
+                                               RankedTensorType::get({1, dynamic}, element), ids,
+                                               ArrayRef<ReassociationIndices>{{0, 1}}, sizes);
     old.replaceAllUsesWith(wide);
   }
 }
 
-LogicalResult StepBuilder::rewriteAttention(size_t layer, const AttentionMatch &match) {
+/// Builds what the ops take. Positions in formulas speak of the old arguments, so this comes before
+/// they are replaced.
+LogicalResult StepBuilder::buildOperands(const AttentionMatch &match) {
   builder.setInsertionPointAfterValue(match.result);
   Location location = match.result.getLoc();
   auto build = [&](const Expression *expression, ArrayRef<AffineExpr> variables) {
     return materialize(evaluator, builder, location, expression, variables);
   };
-  Value query = build(match.query, {match.token, match.head, match.depth});
+  Operands built;
   const CacheRead &k = match.keys, &v = match.values;
-  Value key = build(k.rows, {k.token, k.head, k.channel});
-  Value value = build(v.rows, {v.token, v.head, v.channel});
-  Value sinks = match.sinks ? build(match.sinks, match.head) : Value();
-  if (!query || !key || !value || (match.sinks && !sinks))
-    return emitError(location) << "this attention cannot be run over a cache: its "
-                               << (!query  ? "queries"
-                                   : !key  ? "keys"
-                                   : !value ? "values"
-                                            : "sinks")
+  built.query = build(match.query, {match.token, match.head, match.depth});
+  built.key = build(k.rows, {k.token, k.head, k.channel});
+  built.value = build(v.rows, {v.token, v.head, v.channel});
+  built.sinks = match.sinks ? build(match.sinks, match.head) : Value();
+  StringRef missing = !built.query                  ? "queries"
+                      : !built.key                  ? "keys"
+                      : !built.value                ? "values"
+                      : match.sinks && !built.sinks ? "sinks"
+                                                    : "";
+  if (!missing.empty())
+    return emitError(location) << "this attention cannot be run over a cache: its " << missing
                                << " lie in an order that is not understood";
+  operands.push_back(built);
+  return success();
+}
+
+void StepBuilder::rewriteAttention(size_t layer) {
+  const AttentionMatch &match = matches[layer];
+  const CacheRead &v = match.values;
+  auto [query, key, value, sinks] = operands[layer];
+  Location location = match.result.getLoc();
+  // Behind the last of the operands, and before the first use of the result.
+  builder.setInsertionPointAfterValue(match.result);
+  for (Value operand : {query, key, value, sinks})
+    if (operand && operand.getDefiningOp() &&
+        builder.getInsertionPoint() != builder.getInsertionBlock()->end() &&
+        !operand.getDefiningOp()->isBeforeInBlock(&*builder.getInsertionPoint()))
+      builder.setInsertionPointAfterValue(operand);
   moe::KVAppendOp::create(builder, location, key, value, caches[layer], positions, tokenSequences,
                           blockTable, /*rotary=*/moe::RotaryAttr());
   auto type = cast<RankedTensorType>(match.result.getType());
-  auto rowsType = RankedTensorType::get({ShapedType::kDynamic, match.heads, v.channels},
-                                        type.getElementType());
+  auto rowsType =
+      RankedTensorType::get({ShapedType::kDynamic, match.heads, v.channels}, type.getElementType());
   Value rows = moe::AttentionOp::create(
       builder, location, rowsType, query, caches[layer], positions, tokenSequences, blockTable,
       sinks, /*indices=*/Value(), builder.getF64FloatAttr(match.scale),
@@ -231,19 +259,19 @@ LogicalResult StepBuilder::rewriteAttention(size_t layer, const AttentionMatch &
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, location, rows);
   std::swap(sizes[0], sizes[1]);
   Value init = tensor::EmptyOp::create(builder, location, sizes, type.getElementType());
-  Value back = linalg::TransposeOp::create(builder, location, rows, init,
-                                           ArrayRef<int64_t>{1, 0, 2})
-                   ->getResult(0);
+  Value back =
+      linalg::TransposeOp::create(builder, location, rows, init, ArrayRef<int64_t>{1, 0, 2})
+          ->getResult(0);
   Value result = match.result;
   result.replaceAllUsesWith(back);
-  return success();
 }
 
 //===------------------------------------------------------------------------------------------===//
 // Results
 //===------------------------------------------------------------------------------------------===//
 
-/// Moves the choice of rows above what works on rows alone, up to the last norm: it then works on wanted rows only.
+/// Moves the choice of rows above what works on rows alone, up to the last norm: it then works on
+/// wanted rows only.
 static void hoistRowChoice(moe::GatherRowsOp gather) {
   while (true) {
     Operation *producer = gather.getInput().getDefiningOp();
@@ -265,8 +293,8 @@ static void hoistRowChoice(moe::GatherRowsOp gather) {
         gather.getRows());
     Operation *moved = builder.clone(*producer);
     moved->setOperand(0, above);
-    moved->getResult(0).setType(RankedTensorType::get(
-        {rows, gather.getType().getDimSize(1)}, gather.getType().getElementType()));
+    moved->getResult(0).setType(RankedTensorType::get({rows, gather.getType().getDimSize(1)},
+                                                      gather.getType().getElementType()));
     gather.replaceAllUsesWith(moved->getResult(0));
     gather.erase();
     producer->erase();
@@ -327,9 +355,9 @@ LogicalResult StepBuilder::removeOldArguments() {
     old.set(past.getArgNumber());
     if (past.use_empty())
       continue;
-    InFlightDiagnostic diagnostic =
-        function.emitError() << "this language model cannot be run as one: '" << nameOf(past)
-                             << "' is read by something else than an attention";
+    InFlightDiagnostic diagnostic = function.emitError()
+                                    << "this language model cannot be run as one: '" << nameOf(past)
+                                    << "' is read by something else than an attention";
     for (Operation *user : past.getUsers())
       diagnostic.attachNote(user->getLoc()) << "here, by '" << user->getName() << "'";
     result = diagnostic;
@@ -343,10 +371,12 @@ LogicalResult StepBuilder::removeOldArguments() {
 LogicalResult StepBuilder::run() {
   if (failed(readInterface()) || failed(matchAttentions()))
     return failure();
-  addArguments();
-  for (auto [layer, match] : llvm::enumerate(matches))
-    if (failed(rewriteAttention(layer, match)))
+  for (const AttentionMatch &match : matches)
+    if (failed(buildOperands(match)))
       return failure();
+  addArguments();
+  for (size_t layer = 0; layer < matches.size(); ++layer)
+    rewriteAttention(layer);
   if (failed(rewriteLogits()) || failed(removeOldArguments()))
     return failure();
   auto returned = cast<func::ReturnOp>(function.front().getTerminator());

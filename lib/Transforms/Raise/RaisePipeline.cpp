@@ -1,4 +1,5 @@
-//===- RaisePipeline.cpp - the order of the raising passes ---------------------------------------------===//
+//===- RaisePipeline.cpp - the order of the raising passes
+//---------------------------------------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -24,6 +25,7 @@ void moec::buildRaisePipeline(OpPassManager &manager) {
   functions.addPass(createCSEPass());
   manager.addPass(createRaiseLanguageModel());
   OpPassManager &cleanup = manager.nest<func::FuncOp>();
+  cleanup.addPass(createFoldMovement());
   cleanup.addPass(createFoldUnitBatch());
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());

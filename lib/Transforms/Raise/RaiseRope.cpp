@@ -1,4 +1,5 @@
-//===- RaiseRope.cpp - rotations of pairs of channels by position become moe.rope --------------------===//
+//===- RaiseRope.cpp - rotations of pairs of channels by position become moe.rope
+//--------------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -115,8 +116,8 @@ std::optional<Rotation> RopeMatcher::match() {
     int64_t first, second;
     double frequency, magnitude;
   };
-  SmallVector<Pair> pairs;                 // by first channel
-  llvm::DenseMap<int64_t, Pair> seconds;   // by second channel: what the second half says
+  SmallVector<Pair> pairs;               // by first channel
+  llvm::DenseMap<int64_t, Pair> seconds; // by second channel: what the second half says
   const Expression *position = nullptr;
   for (int64_t channel = 0; channel < size; ++channel) {
     const Expression *element = channelOf(result, channel);
@@ -134,9 +135,8 @@ std::optional<Rotation> RopeMatcher::match() {
     if (cosine->isSine)
       std::swap(cosine, sine);
     if (cosine->isSine || !sine->isSine || cosine->position != sine->position ||
-        cosine->frequency != sine->frequency || cosine->channel != channel ||
-        cosine->number <= 0 || std::abs(sine->number) != cosine->number ||
-        (position && position != cosine->position))
+        cosine->frequency != sine->frequency || cosine->channel != channel || cosine->number <= 0 ||
+        std::abs(sine->number) != cosine->number || (position && position != cosine->position))
       return std::nullopt;
     position = cosine->position;
     if (sine->number < 0)
@@ -162,9 +162,9 @@ std::optional<Rotation> RopeMatcher::match() {
   }
   MLIRContext *context = result.getContext();
   Rotation rotation;
-  rotation.attribute = moe::RotaryAttr::get(
-      context, DenseF32ArrayAttr::get(context, frequencies),
-      intendedNumber(pairs.front().magnitude), offset, interleaved);
+  rotation.attribute =
+      moe::RotaryAttr::get(context, DenseF32ArrayAttr::get(context, frequencies),
+                           intendedNumber(pairs.front().magnitude), offset, interleaved);
   rotation.position = position;
   return rotation;
 }
@@ -196,7 +196,8 @@ static bool rewrite(ElementEvaluator &evaluator, Value root, Value input, const 
   OpBuilder builder(root.getContext());
   builder.setInsertionPointAfterValue(root);
   Location location = root.getLoc();
-  // Which dimension counts tokens is told by the positions, the other one of size above 1 counts heads.
+  // Which dimension counts tokens is told by the positions, the other one of size above 1 counts
+  // heads.
   auto type = cast<RankedTensorType>(root.getType());
   int64_t tokenDimension = -1, headDimension = -1;
   for (auto [i, variable] : llvm::enumerate(leading)) {
@@ -226,16 +227,15 @@ static bool rewrite(ElementEvaluator &evaluator, Value root, Value input, const 
     rows = materialize(evaluator, builder, location, evaluator.makeElement(input, indices), order);
   if (!positions || !rows)
     return false;
-  Value rotated = moe::RopeOp::create(builder, location, rows,
-                                      toI32(builder, location, positions), rotation.attribute);
+  Value rotated = moe::RopeOp::create(builder, location, rows, toI32(builder, location, positions),
+                                      rotation.attribute);
   // Back to the order of dimensions of the root.
   Value back = rotated;
   if (headDimension < tokenDimension) {
     SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, location, rotated);
     std::swap(sizes[0], sizes[1]);
     Value init = tensor::EmptyOp::create(builder, location, sizes, type.getElementType());
-    back = linalg::TransposeOp::create(builder, location, rotated, init,
-                                       ArrayRef<int64_t>{1, 0, 2})
+    back = linalg::TransposeOp::create(builder, location, rotated, init, ArrayRef<int64_t>{1, 0, 2})
                ->getResult(0);
   }
   if (type.getRank() != 3) {

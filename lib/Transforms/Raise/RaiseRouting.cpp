@@ -1,4 +1,5 @@
-//===- RaiseRouting.cpp - top-k choices with softmax weights become moe.route ------------------------===//
+//===- RaiseRouting.cpp - top-k choices with softmax weights become moe.route
+//------------------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -22,8 +23,8 @@ using Kind = Expression::Kind;
 namespace {
 /// Indices of the `k` largest of the elements of a row, in falling order.
 struct Choice {
-  Value indices;              // [tokens, k] integers
-  const Expression *logit;    // Element [token, expert] of what is ranked
+  Value indices;           // [tokens, k] integers
+  const Expression *logit; // Element [token, expert] of what is ranked
   AffineExpr token, expert;
   int64_t k = 0;
 };
@@ -42,14 +43,14 @@ static const Expression *stripNaNGuard(const Expression *key) {
   if (!key->isOperation("arith.select"))
     return key;
   const Expression *test = key->operands[0], *bound = key->operands[1], *x = key->operands[2];
-  bool isGuard =
-      isCompare(test, "arith.cmpf", static_cast<int64_t>(arith::CmpFPredicate::UNO)) &&
-      test->operands[0] == x && test->operands[1] == x && bound->kind == Kind::Constant &&
-      std::isinf(bound->number) && bound->number < 0;
+  bool isGuard = isCompare(test, "arith.cmpf", static_cast<int64_t>(arith::CmpFPredicate::UNO)) &&
+                 test->operands[0] == x && test->operands[1] == x &&
+                 bound->kind == Kind::Constant && std::isinf(bound->number) && bound->number < 0;
   return isGuard ? x : nullptr;
 }
 
-/// Recognises how many elements come before element `expert`: those that are larger, and equal ones of lower index.
+/// Recognises how many elements come before element `expert`: those that are larger, and equal ones
+/// of lower index.
 static const Expression *matchRank(ElementEvaluator &evaluator, const Expression *rank,
                                    AffineExpr expert) {
   std::optional<ReductionBody> body = evaluator.reductionBody(rank);
@@ -113,8 +114,7 @@ enum class Weighting { None, ChosenSoftmax, Softmax, RenormalizedSoftmax };
 static bool isChosenLogit(ElementEvaluator &evaluator, const Choice &choice,
                           const Expression *score, AffineExpr token, AffineExpr place) {
   if (score->kind != Kind::Element || choice.logit->kind != Kind::Element ||
-      score->value != choice.logit->value ||
-      score->indices.size() != choice.logit->indices.size())
+      score->value != choice.logit->value || score->indices.size() != choice.logit->indices.size())
     return false;
   bool foundExpert = false;
   for (auto [found, wanted] : llvm::zip(score->indices, choice.logit->indices)) {
@@ -196,7 +196,8 @@ static bool raiseChoice(ElementEvaluator &evaluator, const Choice &choice,
                         ArrayRef<Value> candidates) {
   Weighting weighting = Weighting::None;
   Value weights;
-  // The last match is the one that needs nothing afterwards: a renormalised softmax contains a plain one.
+  // The last match is the one that needs nothing afterwards: a renormalised softmax contains a
+  // plain one.
   for (Value candidate : candidates) {
     auto type = cast<RankedTensorType>(candidate.getType());
     if (type.getDimSize(1) != choice.k)
@@ -214,8 +215,8 @@ static bool raiseChoice(ElementEvaluator &evaluator, const Choice &choice,
   Operation *first = choice.indices.getDefiningOp();
   builder.setInsertionPoint(first);
   Location location = first->getLoc();
-  Value logits = materialize(evaluator, builder, location, choice.logit,
-                             {choice.token, choice.expert});
+  Value logits =
+      materialize(evaluator, builder, location, choice.logit, {choice.token, choice.expert});
   if (!logits || !cast<RankedTensorType>(logits.getType()).getElementType().isF32())
     return false;
   int64_t rows = cast<RankedTensorType>(choice.indices.getType()).getDimSize(0);
@@ -228,8 +229,8 @@ static bool raiseChoice(ElementEvaluator &evaluator, const Choice &choice,
       builder.getI64IntegerAttr(1),
       weighting == Weighting::Softmax ? UnitAttr() : builder.getUnitAttr(),
       builder.getF64FloatAttr(1.0));
-  Value wide = arith::ExtUIOp::create(builder, location, choice.indices.getType(),
-                                      route.getIndices());
+  Value wide =
+      arith::ExtUIOp::create(builder, location, choice.indices.getType(), route.getIndices());
   weights.replaceAllUsesWith(route.getWeights());
   Value indices = choice.indices;
   indices.replaceAllUsesWith(wide);

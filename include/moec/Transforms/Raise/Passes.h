@@ -1,4 +1,5 @@
-//===- Passes.h - passes that raise decomposed models to moe ops -----------------------------------===//
+//===- Passes.h - passes that raise decomposed models to moe ops
+//-----------------------------------===//
 
 #ifndef MOEC_TRANSFORMS_RAISE_PASSES_H
 #define MOEC_TRANSFORMS_RAISE_PASSES_H
@@ -30,8 +31,8 @@ class MoEDialect;
 #define GEN_PASS_REGISTRATION
 #include "moec/Transforms/Raise/Passes.h.inc"
 
-/// From an imported graph to the moe ops that the checkpoint importer builds. A function that is no language model keeps its
-/// inputs and outputs.
+/// From an imported graph to the moe ops that the checkpoint importer builds. A function that is no
+/// language model keeps its inputs and outputs.
 void buildRaisePipeline(OpPassManager &manager);
 
 /// Registers the passes and `moec-raise`, the pipeline.

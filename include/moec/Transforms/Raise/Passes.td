@@ -15,6 +15,16 @@ def FoldUnitBatch : Pass<"moec-fold-unit-batch", "func::FuncOp"> {
   let dependentDialects = ["arith::ArithDialect", "tensor::TensorDialect"];
 }
 
+def FoldMovement : Pass<"moec-fold-movement", "func::FuncOp"> {
+  let summary = "chains of reshapes and transposes that undo each other vanish";
+  let description = [{
+    Where a tensor.collapse_shape at the end of such a chain reads the elements of the tensor at its beginning in their order, it
+    collapses that tensor. A reshaped moe.weight is a moe.weight of the other shape.
+  }];
+  let statistics = [Statistic<"folded", "chains-folded", "chains that vanished">];
+  let dependentDialects = ["arith::ArithDialect", "linalg::LinalgDialect", "tensor::TensorDialect", "moe::MoEDialect"];
+}
+
 def RaiseEmbedding : Pass<"moec-raise-embedding", "func::FuncOp"> {
   let summary = "gathers of rows of a table by token ids become moe.embedding";
   let description = [{
