@@ -122,6 +122,8 @@ ExitCode runCompile(const CompileCommand &command) {
   options.checkpoint.allowUnused = command.allowUnused;
 
   options.onnx.interface = parseInterface(command.interface);
+  options.onnx.tokenizerFolder = command.tokenizer;
+  options.onnx.blockTokens = command.blockTokens;
   options.onnx.names = {command.tokensInput, command.positionsInput, command.logitsOutput,
                         command.past, command.present};
   for (const std::string &dimension : command.dimensions) {
