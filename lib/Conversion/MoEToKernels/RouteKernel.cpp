@@ -23,7 +23,8 @@ RouteShape::RouteShape(moe::RouteOp op, const TargetDescription &target) {
   // About as much work as starting a workgroup is worth.
   tileTokens = std::clamp<int64_t>(8192 / (paddedExperts * choices), 1, 8);
   softmaxOfChosen = op.getScore() == moe::ScoreFunction::softmax && op.getRenormalize();
-  choosesByLogits = softmaxOfChosen && !op.getSelectionBias() && !limitsGroups;
+  choosesByLogits =
+      op.getScore() == moe::ScoreFunction::softmax && !op.getSelectionBias() && !limitsGroups;
 }
 
 RouteScratch::RouteScratch(Builder &builder, const RouteShape &shape, ScratchAllocator allocator) {
@@ -48,7 +49,7 @@ void RouteKernel::build(Value workgroup) {
   Value end = code.minimum(code.add(first, shape.tileTokens), code.dim(logits, 0));
   code.loop(first, end, 1, [&](Value token) {
     loadLogits(token);
-    if (!shape.choosesByLogits)
+    if (!shape.choosesByLogits || !shape.softmaxOfChosen)
       buildScores();
     buildSelection();
     buildRanks();

@@ -23,8 +23,7 @@ struct RouteShape {
   int64_t paddedExperts, paddedGroups, paddedChoices; ///< whole vectors
   int64_t tileTokens;                                 ///< tokens of a workgroup
   bool limitsGroups;                                  ///< whether some groups are left out
-  /// Whether the logits themselves are compared: for a softmax that is normalised over the chosen
-  /// ones anyway.
+  /// Whether the logits themselves are compared: a softmax has their order, without underflow.
   bool choosesByLogits;
   /// Whether weights are a softmax over the chosen logits.
   bool softmaxOfChosen;

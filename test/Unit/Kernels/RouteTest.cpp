@@ -89,9 +89,9 @@ Choice route(const RouteCase &shape, std::vector<double> logits, const std::vect
   for (double &x : logits)
     x = orLowest(x);
   std::vector<double> scores = scoresOf(shape, logits), selection = scores;
-  // What a softmax that is normalised over the chosen ones compares: its logits.
+  // A softmax has the order of its logits, which do not underflow.
   bool limits = shape.groups > 1 && shape.topGroups < shape.groups;
-  if (shape.score == "softmax" && shape.renormalize && !shape.bias && !limits)
+  if (shape.score == "softmax" && !shape.bias && !limits)
     selection = logits;
   for (int64_t e = 0; e < shape.experts; ++e)
     selection[e] = orLowest(selection[e] + (shape.bias ? bias[e] : 0));
@@ -185,7 +185,9 @@ TEST_P(RouteSweep, NaNCountsAsMinusInfinity) {
   for (float &x : logits)
     if (generator() % 10 != 0)
       x = NAN;
-  // All of one row.
+  // One number in every row, but for the first.
+  for (size_t i = 0; i < logits.size(); i += shape.experts)
+    logits[i + i % shape.experts] = 0.5f;
   std::fill(logits.begin(), logits.begin() + shape.experts, NAN);
   if (shape.score == "softmax") // a softmax over nothing is checked for its choice below
     logits.erase(logits.begin(), logits.begin() + shape.experts);
