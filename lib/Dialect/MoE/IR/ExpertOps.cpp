@@ -56,8 +56,8 @@ LogicalResult GroupedLinearOp::verify() {
     return failure();
   ArrayRef<int64_t> weight = getLogicalShape(getWeight().getType());
   int64_t experts = weight[0], n = weight[1], k = weight[2];
-  if (getTopK() < 1)
-    return emitOpError() << "expects top_k of at least 1, got " << getTopK();
+  if (auto topK = static_cast<int64_t>(getTopK()); topK < 1)
+    return emitOpError() << "expects top_k of at least 1, got " << topK;
   if (getActivation() && n % 2 != 0)
     return emitOpError() << "expects an even number of rows with an activation, got " << n;
   int64_t rows = getInput().getType().getDimSize(0);
