@@ -1,0 +1,9 @@
+// Writes the test bundle to a folder: for tests that start another program.
+#include "test/Runtime/TestBundle.h"
+
+int main(int argc, char **argv) {
+  if (argc != 2)
+    return 2;
+  moert::test::writeTestBundle(argv[1]);
+  return 0;
+}
