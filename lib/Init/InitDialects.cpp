@@ -2,6 +2,10 @@
 
 #include "moec/Conversion/Passes.h"
 #include "moec/Dialect/MoE/IR/MoE.h"
+#include "moec/Dialect/Plan/IR/Plan.h"
+#include "moec/Transforms/Passes.h"
+#include "moec/Transforms/Pipelines.h"
+#include "moec/Transforms/Raise/Passes.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -25,7 +29,7 @@ void mlir::moec::registerAllDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, amx::AMXDialect, arith::ArithDialect,
                   bufferization::BufferizationDialect, cf::ControlFlowDialect, func::FuncDialect,
                   linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, moe::MoEDialect, scf::SCFDialect, tensor::TensorDialect,
+                  memref::MemRefDialect, moe::MoEDialect, plan::PlanDialect, scf::SCFDialect, tensor::TensorDialect,
                   ub::UBDialect, vector::VectorDialect>();
   registerKernelInterfaces(registry);
 }
@@ -33,6 +37,9 @@ void mlir::moec::registerAllDialects(DialectRegistry &registry) {
 void mlir::moec::registerAllPasses() {
   registerCanonicalizerPass();
   registerCSEPass();
+  registerMoecTransformsPasses();
+  registerRaisePasses();
+  registerPhasePipelines();
   registerMoecConversionPasses();
   registerKernelPipelines();
 }

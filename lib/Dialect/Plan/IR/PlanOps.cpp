@@ -33,7 +33,7 @@ static LogicalResult checkMaps(Operation *op, unsigned symbols) {
     if (map && (map.getValue().getNumDims() != 0 || map.getValue().getNumSymbols() != symbols))
       return op->emitOpError() << "expects '" << attribute.getName().getValue()
                                << "' to be a map of no dimensions and " << symbols
-                               << " symbols, got " << map.getValue();
+                               << " symbols, got " << map;
   }
   return success();
 }

@@ -96,4 +96,14 @@ def Plan_CopyOp : Plan_Op<"copy"> {
   let assemblyFormat = "$from `to` $to `bytes` $bytes attr-dict";
 }
 
+def Plan_StoreOp : Plan_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "inside a kernel: the result in a layout goes to this binding";
+  let description = [{
+    Plain tensors are written by bufferization.materialize_in_destination; a tensor or block tensor in a layout has no memref
+    of its own shape, so that this op names the storage that the op's strategy fills.
+  }];
+  let arguments = (ins AnyType:$value, AnyMemRef:$binding);
+  let assemblyFormat = "$value `to` $binding attr-dict `:` type($value) `,` type($binding)";
+}
+
 #endif

@@ -1,0 +1,42 @@
+//===- FuseNorm.cpp - RMS norms are applied while products read their input -------------------===//
+
+#include "moec/Dialect/MoE/IR/MoE.h"
+#include "moec/Transforms/Passes.h"
+
+namespace mlir::moec {
+#define GEN_PASS_DEF_FUSENORM
+#include "moec/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Whether every user of the norm can compute it itself.
+bool canFuse(moe::RMSNormOp norm) {
+  if (!norm.getWeight() || norm.getUnitOffset() || norm.getResult().use_empty())
+    return false;
+  return llvm::all_of(norm.getResult().getUses(), [](OpOperand &use) {
+    auto user = dyn_cast<moe::AcceptsNormOpInterface>(use.getOwner());
+    return user && !user.hasNorm() && &user.getNormalizedOperand() == &use;
+  });
+}
+
+struct FuseNormPass : impl::FuseNormBase<FuseNormPass> {
+  void runOnOperation() override {
+    SmallVector<moe::RMSNormOp> norms;
+    getOperation()->walk([&](moe::RMSNormOp norm) {
+      if (canFuse(norm))
+        norms.push_back(norm);
+    });
+    for (moe::RMSNormOp norm : norms) {
+      for (OpOperand &use : llvm::make_early_inc_range(norm.getResult().getUses())) {
+        auto user = cast<moe::AcceptsNormOpInterface>(use.getOwner());
+        use.set(norm.getInput());
+        user.setNorm(norm.getWeight(), norm.getEpsilonAttr());
+      }
+      norm.erase();
+      ++fused;
+    }
+  }
+};
+
+} // namespace
+} // namespace mlir::moec

@@ -1,0 +1,53 @@
+//===- KernelOutline.h - which ops one kernel holds -------------------------------------------===//
+
+#ifndef MOEC_LIB_TRANSFORMS_KERNELOUTLINE_H
+#define MOEC_LIB_TRANSFORMS_KERNELOUTLINE_H
+
+#include "moec/Analysis/SymbolicDims.h"
+#include "moec/Target/TargetDescription.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::moec {
+
+/// Whether `op` is cloned into every kernel that reads its result rather than computed by a launch:
+/// constants, empty tensors, fills with constants, index arithmetic.
+bool isFreeInKernels(Operation *op);
+
+/// How a launch is cut and what it needs.
+struct KernelSize {
+  AffineExpr workgroups;
+  AffineExpr scratchBytes;
+  SmallVector<int64_t>
+      tiles; ///< of the first result's leading dimensions; empty: strategies and single workgroups
+};
+
+/// One kernel in the making: `root` and what is cloned beside it.
+class KernelOutline {
+public:
+  static KernelOutline create(Operation *root, SymbolicDims &dims);
+
+  SmallVector<Value> inputs;  ///< values from outside, in the order of the kernel's arguments
+  SmallVector<Value> outputs; ///< the root's results
+
+  /// Inputs, then outputs.
+  SmallVector<Value> getBindings() const;
+
+  Location getLoc() const;
+  /// A short name for profiles: the strategy or the op.
+  std::string getLabel() const;
+
+  FailureOr<KernelSize> getSize(SymbolicDims &dims, const TargetDescription &target) const;
+
+  /// Builds `func.func @name` with the body on tensors between bindings.
+  void buildFunction(OpBuilder &builder, StringRef name, SymbolicDims &dims,
+                     ArrayRef<int64_t> tiles) const;
+
+private:
+  Operation *root = nullptr;
+  SmallVector<Operation *> body; ///< in order, the root last
+};
+
+} // namespace mlir::moec
+
+#endif // MOEC_LIB_TRANSFORMS_KERNELOUTLINE_H
