@@ -1,0 +1,129 @@
+"""Norms, products, quantised blocks, rotary embeddings."""
+
+import math
+
+import numpy as np
+
+import formulas as f
+from mlir_text import Case, Tensor
+
+
+def norms(rng):
+    for dtype in ("f32", "bf16", "f16"):
+        x, w, b = Tensor(dtype, rng.normal(size=(3, 2, 24))), Tensor("f32", rng.normal(size=24)), Tensor("bf16", rng.normal(size=24))
+        yield Case(f"rms_{dtype}", dict(x=x, w=w),
+                   "%r0 = moe.rms_norm %x weight(%w : {w}) {epsilon = 1.0e-5} : {x}",
+                   [(dtype, f.rms_norm(x.x, w.x, 1e-5))])
+        yield Case(f"rms_plain_{dtype}", dict(x=x), "%r0 = moe.rms_norm %x {epsilon = 1.0e-5} : {x}",
+                   [(dtype, f.rms_norm(x.x, None, 1e-5))])
+        yield Case(f"rms_unit_offset_{dtype}", dict(x=x, w=b),
+                   "%r0 = moe.rms_norm %x weight(%w : {w}) {epsilon = 1.0e-5, unit_offset} : {x}",
+                   [(dtype, f.rms_norm(x.x, b.x, 1e-5, True))])
+        yield Case(f"layer_{dtype}", dict(x=x, w=w, b=b),
+                   "%r0 = moe.layer_norm %x weight(%w : {w}) bias(%b : {b}) {epsilon = 1.0e-5} : {x}",
+                   [(dtype, f.layer_norm(x.x, w.x, b.x, 1e-5))])
+        yield Case(f"layer_plain_{dtype}", dict(x=x), "%r0 = moe.layer_norm %x {epsilon = 1.0e-5} : {x}",
+                   [(dtype, f.layer_norm(x.x, None, None, 1e-5))])
+    small = Tensor("f32", rng.normal(size=(2, 16)) * 1e-3)
+    yield Case("rms_small", dict(x=small), "%r0 = moe.rms_norm %x {epsilon = 1.0e-6} : {x}", [("f32", f.rms_norm(small.x, None, 1e-6))],
+               comment="Epsilon as large as the mean square: it is added to the mean, under the root.")
+    zero = Tensor("f32", np.zeros((1, 4)))
+    yield Case("rms_zero_row", dict(x=zero), "%r0 = moe.rms_norm %x {epsilon = 1.0e-5} : {x}", [("f32", zero.x)])
+    yield Case("rms_zero_row_without_epsilon", dict(x=zero), "%r0 = moe.rms_norm %x {epsilon = 0.0} : {x}", [("f32", zero.x * math.nan)])
+    empty = Tensor("f32", np.zeros((0, 8)))
+    yield Case("rms_no_tokens", dict(x=empty), "%r0 = moe.rms_norm %x {epsilon = 1.0e-5} : {x}", [("f32", empty.x)])
+
+
+def linears(rng):
+    for dtype, weight_type in (("f32", "f32"), ("f32", "bf16"), ("bf16", "bf16"), ("f16", "f16"), ("f32", "f16")):
+        x, w = Tensor(dtype, rng.normal(size=(3, 37))), Tensor(weight_type, rng.normal(size=(11, 37)))
+        b, r, n = Tensor(weight_type, rng.normal(size=11)), Tensor(dtype, rng.normal(size=(3, 11))), Tensor("f32", rng.normal(size=37))
+        name = f"{dtype}_{weight_type}"
+        yield Case(f"plain_{name}", dict(x=x, w=w), "%r0 = moe.linear %x, %w : {x}, {w} -> {result0}", [(dtype, f.linear(x.x, w.x))])
+        yield Case(f"bias_residual_{name}", dict(x=x, w=w, b=b, r=r),
+                   "%r0 = moe.linear %x, %w bias(%b : {b}) residual(%r : {r}) : {x}, {w} -> {result0}",
+                   [(dtype, f.linear(x.x, w.x, b.x, r.x))], comment="Everything is added before the one rounding.")
+        normed = f.round_to(dtype, f.rms_norm(x.x, n.x, 1e-5))
+        yield Case(f"norm_{name}", dict(x=x, w=w, n=n),
+                   "%r0 = moe.linear %x, %w norm(%n : {n}) {epsilon = 1.0e-5} : {x}, {w} -> {result0}",
+                   [(dtype, f.linear(normed, w.x))])
+        yield Case(f"wider_result_{name}", dict(x=x, w=w), "%r0 = moe.linear %x, %w : {x}, {w} -> {result0}", [("f32", f.linear(x.x, w.x))])
+    for tokens, n, k in ((0, 3, 4), (2, 3, 0), (1, 1, 1)):
+        x, w = Tensor("f32", rng.normal(size=(tokens, k))), Tensor("f32", rng.normal(size=(n, k)))
+        yield Case(f"sizes_{tokens}_{n}_{k}", dict(x=x, w=w), "%r0 = moe.linear %x, %w : {x}, {w} -> {result0}", [("f32", f.linear(x.x, w.x))])
+    x, w = Tensor("f32", np.array([[1e8, 1.0, -1e8, 1.0]])), Tensor("f32", np.ones((1, 4)))
+    yield Case("cancellation", dict(x=x, w=w), "%r0 = moe.linear %x, %w : {x}, {w} -> {result0}", [("f32", np.array([[2.0]]))],
+               comment="Sums are wider than f32.")
+    table, ids = Tensor("bf16", rng.normal(size=(9, 5))), Tensor("i32", [8, 0, 3, 3])
+    yield Case("embedding", dict(ids=ids, table=table), "%r0 = moe.embedding %ids, %table : {ids}, {table} -> {result0}", [("f32", table.x[ids.x])])
+    rows = Tensor("i32", [2, 2, -1, 100])
+    x = Tensor("bf16", rng.normal(size=(4, 5)))
+    yield Case("gather_rows", dict(x=x, rows=rows), "%r0 = moe.gather_rows %x, %rows : {x}, {rows} -> {result0}", [("bf16", x.x[[2, 2, 0, 3]])],
+               comment="Rows are clamped to the input.")
+    yield Case("gather_no_rows", dict(x=x, rows=Tensor("i32", [])), "%r0 = moe.gather_rows %x, %rows : {x}, {rows} -> {result0}", [("bf16", x.x[:0])])
+
+
+def random_blocks(rng, shape, low=110, high=140):
+    return rng.integers(0, 16, size=shape), rng.integers(low, high, size=(*shape[:-1], shape[-1] // 32))
+
+
+def block_inputs(codes, scales, prefix=""):
+    return {f"{prefix}c": Tensor("i8", f.pack_codes(codes)), f"{prefix}s": Tensor("i8", scales)}
+
+
+def assemble(prefix, shape):
+    kind = f"!moe.block_tensor<[{', '.join(map(str, shape))}], mxfp4>"
+    return f"%{prefix}b = moe.assemble_blocks %{prefix}c, %{prefix}s : {{{prefix}c}}, {{{prefix}s}} -> {kind}", kind
+
+
+def blocks(rng):
+    # Every code under scale bytes at both ends, where bf16 and f32 have subnormal numbers, and NaN.
+    scale_bytes = [0, 1, 2, 7, 104, 126, 127, 128, 200, 252, 255]
+    codes = np.tile(np.arange(16), (len(scale_bytes), 2))
+    scales = np.array(scale_bytes)[:, None]
+    for dtype in ("f32", "bf16", "f16"):
+        line, kind = assemble("", codes.shape)
+        yield Case(f"every_code_{dtype}", block_inputs(codes, scales), line + f"\n%r0 = moe.dequantize %b : {kind} -> {{result0}}",
+                   [(dtype, f.mxfp4(codes, scales))])
+    codes, scales = random_blocks(rng, (2, 3, 64))
+    line, kind = assemble("", codes.shape)
+    inputs = block_inputs(codes, scales)
+    inputs["c"] = Tensor("i8", inputs["c"].x.reshape(2, 3, 2, 16))
+    yield Case("grouped_codes", inputs, line + f"\n%r0 = moe.dequantize %b : {kind} -> {{result0}}", [("f32", f.mxfp4(codes, scales))],
+               comment="Codes as [.., K / 32, 16], as gpt-oss stores them.")
+    for n, k in ((258, 32), (5, 320), (1, 1504)):
+        codes, scales = random_blocks(rng, (n, k), 120, 132)
+        line, kind = assemble("", codes.shape)
+        x = Tensor("bf16", rng.normal(size=(1, k)))
+        yield Case(f"linear_{n}_{k}", dict(x=x, **block_inputs(codes, scales)),
+                   line + f"\n%r0 = moe.linear %x, %b : {{x}}, {kind} -> {{result0}}", [("f32", f.linear(x.x, f.mxfp4(codes, scales)))])
+    codes, scales = random_blocks(rng, (2, 64))
+    scales[1, 1] = 255
+    x = Tensor("f32", np.zeros((1, 64)))
+    line, kind = assemble("", codes.shape)
+    yield Case("zero_times_nan_scale", dict(x=x, **block_inputs(codes, scales)),
+               line + f"\n%r0 = moe.linear %x, %b : {{x}}, {kind} -> {{result0}}", [("f32", np.array([[0.0, math.nan]]))])
+
+
+def yarn(theta, dim, factor, original, fast, slow):
+    base = np.array([theta ** (-2 * i / dim) for i in range(dim // 2)])
+    corner = lambda n: dim * math.log(original / (n * 2 * math.pi)) / (2 * math.log(theta))
+    ramp = np.clip((np.arange(dim // 2) - corner(fast)) / (corner(slow) - corner(fast)), 0, 1)
+    return (base / factor * ramp + base * (1 - ramp)).astype(np.float32)
+
+
+def rotaries(rng):
+    decimals = lambda values: ", ".join(repr(float(v)) if "." in repr(float(v)).split("e")[0] else repr(float(v)).replace("e", ".0e") for v in values)
+    plain = np.array([10000.0 ** (-2 * i / 8) for i in range(4)], np.float32)
+    positions = Tensor("i32", [0, 1, 17, 4095, 131071])
+    for dtype in ("f32", "bf16"):
+        x = Tensor(dtype, rng.normal(size=(5, 3, 12)))
+        for name, offset, interleaved in (("half", 0, False), ("interleaved", 0, True), ("half_offset", 4, False), ("interleaved_offset", 3, True)):
+            text = f"<[{decimals(plain)}]" + (f", offset = {offset}" if offset else "") + (", interleaved" if interleaved else "") + ">"
+            yield Case(f"{name}_{dtype}", dict(x=x, p=positions), f"%r0 = moe.rope %x at %p {text} : {{x}}, {{p}}",
+                       [(dtype, f.rope(x.x, positions.x, plain, 1.0, offset, interleaved))])
+    x = Tensor("f32", rng.normal(size=(5, 2, 64)))
+    scaled = yarn(150000.0, 64, 32, 4096, 32, 1)
+    magnitude = 0.1 * math.log(32) + 1
+    yield Case("yarn", dict(x=x, p=positions), f"%r0 = moe.rope %x at %p <[{decimals(scaled)}], magnitude = {magnitude!r}> : {{x}}, {{p}}",
+               [("f32", f.rope(x.x, positions.x, scaled, magnitude))], comment="gpt-oss: corners not rounded, cosine and sine scaled.")

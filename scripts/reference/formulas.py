@@ -1,0 +1,176 @@
+"""The moe ops in numpy, written from their descriptions. Everything is float64 unless a description says where it is rounded.
+
+Slow loops on purpose: nothing here shares code or tricks with the interpreter that it checks."""
+
+import math
+
+import numpy as np
+
+
+def round_to(dtype, x):
+    """The nearest numbers of 'f32', 'bf16' or 'f16' as float64, halves to even, rounded once."""
+    x = np.asarray(x, np.float64)
+    if dtype == "f32":
+        return x.astype(np.float32).astype(np.float64)
+    if dtype == "f16":
+        return x.astype(np.float16).astype(np.float64)
+    assert dtype == "bf16"
+    _, exponent = np.frexp(x)
+    step = np.ldexp(1.0, np.maximum(exponent, -125) - 8)  # 8 bits of fraction, subnormals from 2^-133 on
+    with np.errstate(invalid="ignore"):
+        rounded = np.where(np.isfinite(x), np.rint(x / step) * step, x)
+    return np.where(np.abs(rounded) > 3.3895313892515355e38, np.sign(rounded) * np.inf, rounded)
+
+
+def rms_norm(x, weight, epsilon, unit_offset=False):
+    scale = 1.0 if weight is None else weight + (1.0 if unit_offset else 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * scale
+
+
+def layer_norm(x, weight, bias, epsilon):
+    mean = x.mean(-1, keepdims=True)
+    y = (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + epsilon)
+    return y * (1.0 if weight is None else weight) + (0.0 if bias is None else bias)
+
+
+def linear(x, weight, bias=None, residual=None):
+    y = np.zeros((len(x), len(weight)))
+    for t in range(len(x)):
+        for n in range(len(weight)):
+            y[t, n] = math.fsum(x[t] * weight[n]) if np.isfinite(x[t] * weight[n]).all() else (x[t] * weight[n]).sum()
+    return y + (0.0 if bias is None else bias) + (0.0 if residual is None else residual)
+
+
+E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+
+
+def mxfp4(codes, scales):
+    """codes [.., K], one a number; scales [.., K / 32], bytes."""
+    shape = codes.shape
+    values = np.array([(-1.0 if c & 8 else 1.0) * E2M1[c & 7] for c in codes.reshape(-1)]).reshape(shape)
+    factors = np.array([math.nan if s == 255 else 2.0 ** (int(s) - 127) for s in scales.reshape(-1)]).reshape(scales.shape)
+    return values * np.repeat(factors, 32, axis=-1)
+
+
+def pack_codes(codes):
+    """Two codes a byte, the even one in the low nibble."""
+    return (codes[..., 0::2] | codes[..., 1::2] << 4).astype(np.uint8)
+
+
+def rope(x, positions, frequencies, magnitude=1.0, offset=0, interleaved=False):
+    """x [T, heads, dim]. The angle is a float32 product."""
+    y = x.copy()
+    n = len(frequencies)
+    for t, position in enumerate(positions):
+        for i in range(n):
+            angle = float(np.float32(position) * np.float32(frequencies[i]))
+            c, s = magnitude * math.cos(angle), magnitude * math.sin(angle)
+            first, second = (offset + 2 * i, offset + 2 * i + 1) if interleaved else (offset + i, offset + i + n)
+            a, b = x[t, :, first], x[t, :, second]
+            y[t, :, first], y[t, :, second] = a * c - b * s, b * c + a * s
+    return y
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x))
+    return e / e.sum()
+
+
+def route(logits, k, score, bias=None, groups=1, top_groups=1, renormalize=False, scale=1.0):
+    """-> weights, indices. Scores are compared in float32."""
+    tokens, experts = logits.shape
+    weights, indices = np.zeros((tokens, k)), np.zeros((tokens, k), np.int32)
+    for t in range(tokens):
+        if score == "softmax":
+            s = softmax(logits[t])
+        elif score == "sigmoid":
+            s = 1 / (1 + np.exp(-logits[t]))
+        else:
+            s = np.sqrt(np.log1p(np.exp(logits[t])))
+        selection = s.astype(np.float32)
+        if bias is not None:
+            selection = (selection.astype(np.float64) + bias).astype(np.float32)
+        selection = selection.astype(np.float64)
+        selection[np.isnan(selection)] = -np.inf
+        if top_groups < groups:
+            parts = selection.reshape(groups, -1)
+            sums = [float(np.float32(np.sort(p)[-2:].sum())) for p in parts]
+            kept = sorted(range(groups), key=lambda g: (-sums[g], g))[:top_groups]
+            for g in range(groups):
+                if g not in kept:
+                    parts[g] = -np.inf
+        chosen = sorted(range(experts), key=lambda e: (-selection[e], e))[:k]
+        w = s[chosen]
+        if renormalize:
+            w = w / (w.sum() + (0.0 if score == "softmax" else 1e-20))
+        weights[t], indices[t] = w * scale, chosen
+    return weights, indices
+
+
+def group_tokens(indices, experts):
+    """-> offsets, the pairs that are defined."""
+    flat = indices.reshape(-1)
+    lists = [[p for p in range(len(flat)) if flat[p] == e] for e in range(experts)]
+    return np.cumsum([0] + [len(members) for members in lists]).astype(np.int32), np.array(sum(lists, []), np.int32)
+
+
+def activation(kind, gate, up, alpha=1.0, beta=0.0, limit=0.0):
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))
+    if kind == "silu":
+        return gate * sigmoid(gate) * up
+    if kind == "gelu":
+        return gate * 0.5 * (1 + np.vectorize(math.erf)(gate / math.sqrt(2))) * up
+    if kind == "gelu_tanh":
+        return 0.5 * gate * (1 + np.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3))) * up
+    if kind == "relu":
+        return np.maximum(gate, 0) * up
+    if kind == "swiglu":
+        if limit:
+            gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+        return gate * sigmoid(alpha * gate) * (up + beta)
+    assert kind == "situ"
+    return beta * np.tanh(gate / beta) * sigmoid(gate) * (alpha * np.tanh(up / alpha) if alpha else up)
+
+
+def split(a, interleaved):
+    half = a.shape[-1] // 2
+    return (a[..., 0::2], a[..., 1::2]) if interleaved else (a[..., :half], a[..., half:])
+
+
+def experts(x, indices, weights, gate_up, down, act, interleaved=False, gate_up_bias=None, down_bias=None, residual=None,
+            input_type="f32", result_type="f32"):
+    """act: (gate, up) -> activation."""
+    out = np.zeros((len(x), down.shape[1]))
+    for t in range(len(x)):
+        for j, e in enumerate(indices[t]):
+            if e < 0:
+                continue
+            a = gate_up[e] @ x[t] + (0.0 if gate_up_bias is None else gate_up_bias[e])
+            h = round_to(input_type, act(*split(a, interleaved)))
+            y = down[e] @ h + (0.0 if down_bias is None else down_bias[e])
+            out[t] += weights[t, j] * round_to(result_type, y)
+    return out + (0.0 if residual is None else residual)
+
+
+def attention(query, keys, values, positions, sequences, scale, window=0, softcap=0.0, sinks=None, indices=None):
+    """keys[s] [length, kv_heads, dim]: the whole past of sequence s. Masked scores are written out and softmaxed densely."""
+    tokens, heads, _ = query.shape
+    group = heads // keys[0].shape[1]
+    out = np.zeros((tokens, heads, values[0].shape[2]))
+    for t in range(tokens):
+        k, v, p = keys[sequences[t]], values[sequences[t]], positions[t]
+        visible = np.array([j <= p and (window == 0 or p - j < window) and (indices is None or j in indices[t])
+                            for j in range(len(k))])
+        if not visible.any():
+            continue
+        for h in range(heads):
+            score = k[:, h // group] @ query[t, h] * scale
+            if softcap:
+                score = softcap * np.tanh(score / softcap)
+            score = np.where(visible, score, -np.inf)
+            if sinks is not None:
+                score = np.append(score, sinks[h])
+            probability = softmax(score)
+            out[t, h] = probability[: len(k)] @ np.where(visible[:, None], v[:, h // group], 0.0)
+    return out

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Writes test/Dialect/MoE/Reference/*.mlir. Needs numpy. Run it after changing a formula or a case:
+
+    scripts/reference/make_tests.py test/Dialect/MoE/Reference"""
+
+import pathlib
+import sys
+
+import numpy as np
+
+import cases_attention
+import cases_dense
+import cases_routing
+from mlir_text import write
+
+# Numbers of 16 bits are rounded once on both sides and must be equal; for f32 the mathematical functions of two libraries may
+# differ in the last bit before that one rounding.
+TOLERANCE = "--relative-tolerance=1e-6 --absolute-tolerance=1e-7"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    for module in (cases_dense, cases_routing, cases_attention):
+        for name, (generate, aliases) in families(module).items():
+            # Each family has a generator of its own, so that a new case does not change the other files.
+            cases = list(generate(np.random.default_rng(sum(map(ord, name)))))
+            blocks = " --cache-blocks=24" if name == "attention" else ""
+            exact = [case for case in cases if all(dtype != "f32" for dtype, _ in case.results)]
+            close = [case for case in cases if case not in exact]
+            if close:
+                write(folder / f"{name}.mlir", close, TOLERANCE + blocks, aliases)
+            if exact:
+                write(folder / f"{name}_exact.mlir", exact, blocks.strip(), aliases)
+
+
+def families(module):
+    if module is cases_dense:
+        return {"norms": (module.norms, ""), "linear": (module.linears, ""), "blocks": (module.blocks, ""),
+                "rope": (module.rotaries, "")}
+    if module is cases_routing:
+        return {"route": (module.routes, ""), "group_tokens": (module.groups, ""), "experts": (module.experts, ""),
+                "grouped_linear": (module.grouped, "")}
+    return {"attention": (module.attentions, "")}
+
+
+if __name__ == "__main__":
+    main()
