@@ -1,0 +1,67 @@
+// How long a launch takes by itself: no test, for people who change the thread pool.
+//   launch-benchmark [THREADS]
+#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/session/Session.h"
+#include "test/Runtime/InterfaceSupport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+static void nothing(const moert_kernel_arguments *, void *, std::int64_t) {}
+static void aMicrosecond(const moert_kernel_arguments *, void *, std::int64_t) {
+  auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(1);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+int main(int argc, char **argv) {
+  auto threads = static_cast<unsigned>(argc > 1 ? std::atoi(argv[1]) : 0);
+  auto pool = moert::ThreadPool::create(threads);
+  if (!pool.isOk())
+    return 1;
+  std::printf("%u threads; nanoseconds a launch, best and median of 2000 programs of 50 launches\n",
+              (*pool)->size());
+  moert_kernel_arguments arguments = {};
+  using Kernel = std::pair<const char *, moert_kernel_function>;
+  for (auto [name, kernel] :
+       {Kernel("empty kernels", nothing), Kernel("kernels of 1 microsecond", aMicrosecond)})
+    for (std::uint32_t workgroups : {1, 2, 8, 64}) {
+      std::vector<double> times;
+      for (int round = 0; round < 2000; ++round) {
+        moert::ThreadPool::Lease lease(**pool);
+        auto start = std::chrono::steady_clock::now();
+        for (int launch = 0; launch < 50; ++launch)
+          lease.launch(kernel, &arguments, workgroups);
+        std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+        times.push_back(time.count() / 50);
+      }
+      std::sort(times.begin(), times.end());
+      std::printf("%-26s %3u workgroups: %7.0f %7.0f\n", name, workgroups, times.front(),
+                  times[times.size() / 2]);
+    }
+  // A whole step of the test bundle: three launches that do next to nothing.
+  moert::test::BundleOnDisk disk;
+  auto bundle = moert::Bundle::open(disk.path());
+  auto model = moert::Model::load(*bundle, {.threads = threads});
+  auto session = moert::Session::create(*model);
+  std::vector<double> times;
+  for (int round = 0; round < 50; ++round) {
+    moert::Sequence sequence = *session->createSequence();
+    for (std::int32_t token = 0; token < 30; ++token) {
+      moert::StepPart part{sequence, {&token, 1}};
+      auto start = std::chrono::steady_clock::now();
+      if (!session->step({&part, 1}).isOk())
+        return 1;
+      std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+      times.push_back(time.count());
+    }
+    (void)session->release(sequence);
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("a step of 1 token, 3 launches: best %.0f, median %.0f nanoseconds\n", times.front(),
+              times[times.size() / 2]);
+  return 0;
+}
