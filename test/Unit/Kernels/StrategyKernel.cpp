@@ -5,8 +5,6 @@
 
 #include "mlir/Parser/Parser.h"
 
-#include "gtest/gtest.h"
-
 using namespace mlir;
 using namespace mlir::moec;
 using namespace moec_test;
@@ -42,10 +40,8 @@ StrategyKernel::LaunchSize StrategyKernel::getLaunchSize(int64_t tokens) const {
 
 bool StrategyKernel::run(int64_t tokens, const std::vector<Binding> &bindings) const {
   LaunchSize size = getLaunchSize(tokens);
-  if (size.workgroups < 0 || size.scratchBytes < 0) {
-    ADD_FAILURE() << "no constant launch size for " << tokens << " tokens";
+  if (size.workgroups < 0 || size.scratchBytes < 0)
     return false;
-  }
   return harness->run("kernel", bindings, size.workgroups, size.scratchBytes);
 }
 
@@ -58,7 +54,9 @@ std::string KernelText::print() const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::string number = std::to_string(i);
     arguments += "%in" + number + ": " + inputs[i].storage + ", ";
-    bool isTensor = inputs[i].value.starts_with("tensor");
+    // A tensor in a layout has no memref of its own shape.
+    bool isTensor = inputs[i].value.starts_with("tensor") &&
+                    inputs[i].value.find("#moe.layout") == std::string::npos;
     body += "  %" + number + " = " +
             (isTensor ? "bufferization.to_tensor %in" + number + " restrict : "
                       : "builtin.unrealized_conversion_cast %in" + number + " : ") +
