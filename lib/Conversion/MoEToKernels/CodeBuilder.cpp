@@ -88,8 +88,7 @@ Value CodeBuilder::maximum(Value a, Value b) {
 }
 
 Value CodeBuilder::fma(Value a, Value b, Value c) {
-  if (isa<VectorType>(a.getType()))
-    return vector::FMAOp::create(*this, getLoc(), a, b, c);
+  // Not vector.fma: that leaves it to the target whether the product is rounded.
   return math::FmaOp::create(*this, getLoc(), a, b, c);
 }
 

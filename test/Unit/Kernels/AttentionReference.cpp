@@ -163,9 +163,12 @@ void AttentionStep::fillSequence(int64_t index) {
   }
 }
 
-TestBuffer AttentionStep::run(const StrategyKernel &kernel) {
+TestBuffer AttentionStep::makeResult() const {
+  return TestBuffer(shape.queryType, getTokens() * shape.heads * shape.valueDim);
+}
+
+std::vector<Binding> AttentionStep::getBindings(TestBuffer &result) {
   int64_t tokens = getTokens(), count = sequences.size();
-  TestBuffer result(shape.queryType, tokens * shape.heads * shape.valueDim);
   std::vector<Binding> bindings = {{query.data(), {tokens}},
                                    {cache.data(), {poolBlocks}},
                                    {positions.data(), {tokens}},
@@ -174,7 +177,12 @@ TestBuffer AttentionStep::run(const StrategyKernel &kernel) {
   if (shape.sinks)
     bindings.push_back({sinks.data(), {}});
   bindings.push_back({result.data(), {tokens}});
-  kernel.run(tokens, bindings);
+  return bindings;
+}
+
+TestBuffer AttentionStep::run(const StrategyKernel &kernel) {
+  TestBuffer result = makeResult();
+  kernel.run(getTokens(), getBindings(result));
   return result;
 }
 

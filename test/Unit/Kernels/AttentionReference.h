@@ -47,7 +47,9 @@ public:
   AttentionStep(const AttentionCase &shape, const std::vector<SequenceCase> &sequences,
                 unsigned shuffleSeed = 7);
 
-  /// Runs the kernel and returns the result buffer.
+  TestBuffer makeResult() const;
+  std::vector<Binding> getBindings(TestBuffer &result);
+  /// Runs the kernel and returns the result buffer, all NaN when the kernel cannot be run.
   TestBuffer run(const StrategyKernel &kernel);
   /// The largest difference between `result` and the reference, over what is allowed: at most 1 is
   /// right.

@@ -24,12 +24,13 @@ public:
   /// Runs the function "kernel".
   bool run(int64_t tokens, const std::vector<Binding> &bindings) const;
 
-private:
   struct LaunchSize {
-    int64_t workgroups = -1, scratchBytes = -1;
+    int64_t workgroups = -1, scratchBytes = -1; ///< negative: not known
   };
   LaunchSize getLaunchSize(int64_t tokens) const;
+  const std::string &getSharedObject() const { return harness->getSharedObject(); }
 
+private:
   TextMaker makeText;
   std::string target;
   std::unique_ptr<KernelHarness> harness;

@@ -1,0 +1,230 @@
+// The MXFP4 experts of one layer (gpt-oss-20b's widths unless told otherwise), beside what the
+// machine can do at all.
+//
+//   experts_bench [--threads N] [--target T] [--strategy S] [--hidden H] [--inter I] [--experts E]
+//   [--top-k K]
+
+#include "KernelTexts.h"
+#include "Launcher.h"
+
+#include "moec/Conversion/KernelStrategy.h"
+#include "moec/InitDialects.h"
+#include "test/Unit/KernelHarness.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <cstdio>
+#include <numeric>
+#include <random>
+
+using namespace moec_bench;
+using namespace mlir;
+using namespace mlir::moec;
+
+namespace {
+
+struct Options {
+  int threads = 2;
+  std::string target = "cpu", strategy;
+  ExpertsShape shape;
+};
+
+/// Workgroups and scratch of the functions of makeExpertsText for a number of tokens.
+struct LaunchSize {
+  int64_t workgroups, scratchBytes;
+};
+
+class Bench {
+public:
+  Bench(const Options &options, const TargetDescription &target)
+      : options(options), shape(options.shape), target(target), registry(makeRegistry()),
+        context(registry, MLIRContext::Threading::DISABLED), gateUp(shape.countGateUpBytes()),
+        down(shape.countDownBytes()) {}
+
+  bool run() {
+    strategy = options.strategy.empty() ? findBestStrategy() : options.strategy;
+    moec_test::KernelHarness experts(makeExpertsText(shape, "?", strategy), options.target);
+    moec_test::KernelHarness ceilings(makeCeilingsText(target), options.target);
+    if (!experts.isReady() || !ceilings.isReady()) {
+      fprintf(stderr, "%s%s\n", experts.getError().c_str(), ceilings.getError().c_str());
+      return false;
+    }
+    fillWeights();
+    printf("target %s, strategy %s, %d threads, hidden %ld, inter %ld, %ld experts, top %ld\n",
+           target.name.c_str(), strategy.c_str(), options.threads, long(shape.hidden),
+           long(shape.inter), long(shape.experts), long(shape.topK));
+    measureCeilings(Library(ceilings.getSharedObject()));
+    printf("%-24s %10s %10s %8s %10s %8s\n", "", "ms", "GB/s", "share", "GFLOP/s", "share");
+    Library library(experts.getSharedObject());
+    measureExperts(library, "one token", 1, shape.topK, 1);
+    for (int64_t each : {1, 16, 64, 128})
+      measureExperts(library, std::to_string(each) + " tokens an expert",
+                     each * shape.experts / shape.topK, shape.experts, each);
+    return true;
+  }
+
+private:
+  static DialectRegistry makeRegistry() {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    return registry;
+  }
+
+  template <typename Function>
+  void forEachProduct(int64_t tokens, const std::string &name, Function function) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+        makeExpertsText(shape, std::to_string(tokens), name), ParserConfig(&context));
+    module->walk([&](moe::GroupedLinearOp op) { function(op); });
+  }
+
+  std::string findBestStrategy() {
+    std::string name;
+    forEachProduct(1, "", [&](moe::GroupedLinearOp op) {
+      name = selectKernelStrategy(op, target)->getName().str();
+    });
+    return name;
+  }
+
+  std::vector<LaunchSize> getLaunchSizes(int64_t tokens) {
+    std::vector<LaunchSize> sizes;
+    const KernelStrategy *found = findKernelStrategy(strategy);
+    forEachProduct(tokens, strategy, [&](moe::GroupedLinearOp op) {
+      OpBuilder builder(op);
+      sizes.push_back({*getConstantIntValue(found->countWorkgroups(builder, op, target)),
+                       *getConstantIntValue(found->countScratchBytes(builder, op, target))});
+    });
+    return sizes;
+  }
+
+  void fillWeights() {
+    std::mt19937_64 random(1);
+    struct {
+      Memory &memory;
+      int64_t bytes;
+    } weights[] = {{gateUp, shape.countGateUpBytes()}, {down, shape.countDownBytes()}};
+    for (auto &[memory, bytes] : weights) {
+      for (int64_t i = 0; i < bytes / 8; ++i)
+        memory.as<uint64_t>()[i] = random();
+      for (int64_t panel = 0; panel < bytes; panel += 272)
+        for (int64_t row = 0; row < 16; ++row)
+          memory.as<uint8_t>()[panel + 256 + row] = 115 + random() % 6;
+    }
+  }
+
+  void measureCeilings(const Library &library) {
+    int64_t workgroups = shape.countGateUpBytes() / streamBytes;
+    Memory results(workgroups * 1024 + 64 * 1024);
+    Launch stream = {library.find("stream"),
+                     {gateUp.as<void>(), results.as<void>()},
+                     {workgroups * streamBytes / 4, workgroups},
+                     workgroups,
+                     0};
+    bandwidth = double(workgroups) * streamBytes / measure({stream}, options.threads);
+    Launch multiply = {
+        library.find("multiply"), {results.as<void>(), results.as<void>()}, {64, 64}, 64, 0};
+    rate = 64 * countMultiplyFlops(target) / measure({multiply}, options.threads);
+    printf("reading %.1f GB/s, f32 multiply-add %.0f GFLOP/s", bandwidth / 1e9, rate / 1e9);
+    if (hasTiles(target)) {
+      Launch tiles = {library.find("tiles"), {results.as<void>(), results.as<void>()}, {16}, 16, 0};
+      rate = 16 * countTileFlops() / measure({tiles}, options.threads);
+      printf(", bf16 tiles %.0f GFLOP/s", rate / 1e9);
+    }
+    printf("\n");
+  }
+
+  /// `active` experts get `each` tokens.
+  void measureExperts(const Library &library, const std::string &name, int64_t tokens,
+                      int64_t active, int64_t each) {
+    int64_t pairs = active * each;
+    std::vector<int32_t> offsets(1, 0), order(pairs);
+    for (int64_t e = 0; e < shape.experts; ++e)
+      offsets.push_back(offsets.back() +
+                        (e * active / shape.experts < (e + 1) * active / shape.experts ? each : 0));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(3));
+
+    Memory input(tokens * shape.hidden * 2 + 64), inner(pairs * shape.inter * 2 + 64),
+        output(pairs * shape.hidden * 2 + 64),
+        bias(shape.experts * 2 * std::max(shape.inter, shape.hidden) * 2);
+    for (int64_t i = 0; i < tokens * shape.hidden; ++i)
+      input.as<uint16_t>()[i] = 0x3c00 + i * 2654435761u % 0x300;
+    std::vector<LaunchSize> sizes = getLaunchSizes(tokens);
+    void *routing[] = {offsets.data(), order.data()};
+    std::vector<Launch> launches = {{library.find("gate_up"),
+                                     {input.as<void>(), routing[0], routing[1], gateUp.as<void>(),
+                                      bias.as<void>(), inner.as<void>()},
+                                     {tokens, pairs, pairs},
+                                     sizes[0].workgroups,
+                                     size_t(sizes[0].scratchBytes)},
+                                    {library.find("down"),
+                                     {inner.as<void>(), routing[0], routing[1], down.as<void>(),
+                                      bias.as<void>(), output.as<void>()},
+                                     {pairs, pairs, pairs},
+                                     sizes[1].workgroups,
+                                     size_t(sizes[1].scratchBytes)}};
+    double time = measure(launches, options.threads, 2);
+    double bytes =
+        double(shape.countGateUpBytes() + shape.countDownBytes()) * active / shape.experts;
+    double flops = shape.countFlops(pairs);
+    printf("%-24s %10.3f %10.1f %7.0f%% %10.0f %7.0f%%\n", name.c_str(), time * 1e3,
+           bytes / time / 1e9, 100 * bytes / time / bandwidth, flops / time / 1e9,
+           100 * flops / time / rate);
+    fflush(stdout);
+  }
+
+  Options options;
+  ExpertsShape shape;
+  const TargetDescription &target;
+  DialectRegistry registry;
+  MLIRContext context;
+  Memory gateUp, down;
+  std::string strategy;
+  double bandwidth = 0, rate = 0;
+};
+
+bool parseOptions(int count, char **values, Options &options) {
+  for (int i = 1; i + 1 < count; i += 2) {
+    std::string name = values[i], value = values[i + 1];
+    struct {
+      const char *name;
+      int64_t *number;
+    } numbers[] = {{"--hidden", &options.shape.hidden},
+                   {"--inter", &options.shape.inter},
+                   {"--experts", &options.shape.experts},
+                   {"--top-k", &options.shape.topK}};
+    bool known = true;
+    if (name == "--threads")
+      options.threads = atoi(value.c_str());
+    else if (name == "--target")
+      options.target = value;
+    else if (name == "--strategy")
+      options.strategy = value;
+    else
+      known = false;
+    for (auto &entry : numbers)
+      if (name == entry.name) {
+        *entry.number = atoll(value.c_str());
+        known = true;
+      }
+    if (!known) {
+      fprintf(stderr, "unknown option %s\n", name.c_str());
+      return false;
+    }
+  }
+  return count % 2 == 1;
+}
+
+} // namespace
+
+int main(int count, char **values) {
+  Options options;
+  if (!parseOptions(count, values, options))
+    return 2;
+  std::string error;
+  FailureOr<TargetDescription> target = TargetDescription::parse(options.target, error);
+  if (failed(target)) {
+    fprintf(stderr, "%s\n", error.c_str());
+    return 2;
+  }
+  return Bench(options, *target).run() ? 0 : 1;
+}

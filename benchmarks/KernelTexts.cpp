@@ -1,0 +1,184 @@
+#include "KernelTexts.h"
+
+using namespace moec_bench;
+
+static constexpr int64_t multiplySteps = 20000, tileSteps = 20000, accumulators = 12;
+
+static int64_t getLanes(const mlir::moec::TargetDescription &target) {
+  return target.getVectorBytes() / 4;
+}
+
+double moec_bench::countMultiplyFlops(const mlir::moec::TargetDescription &target) {
+  return 2.0 * multiplySteps * accumulators * getLanes(target);
+}
+double moec_bench::countTileFlops() { return 2.0 * tileSteps * 4 * 16 * 16 * 32; }
+bool moec_bench::hasTiles(const mlir::moec::TargetDescription &target) {
+  return target.has("amx-bf16");
+}
+
+static std::string repeat(int64_t count, const std::string &pattern,
+                          const std::string &separator = ", ") {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string one = pattern;
+    for (size_t at; (at = one.find('#')) != std::string::npos;)
+      one.replace(at, 1, std::to_string(i));
+    text += (i ? separator : "") + one;
+  }
+  return text;
+}
+
+static std::string makeFunction(const std::string &name, const std::string &arguments,
+                                const std::string &body) {
+  return "func.func @" + name + "(" + arguments +
+         ", %scratch: memref<?xi8>, %workgroup: index) attributes {plan.kernel} {\n"
+         "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n" +
+         body + "return\n}\n";
+}
+
+static std::string makeStream() {
+  std::string vector = "vector<16xi32>";
+  return makeFunction(
+      "stream", "%in: memref<?xi32>, %out: memref<?x16xi32>",
+      "%words = arith.constant " + std::to_string(streamBytes / 4) +
+          " : index\n"
+          "%begin = arith.muli %workgroup, %words : index\n%end = arith.addi %begin, %words : "
+          "index\n"
+          "%step = arith.constant 64 : index\n%zero = arith.constant dense<0> : " +
+          vector +
+          "\n"
+          "%sum:4 = scf.for %i = %begin to %end step %step iter_args(" +
+          repeat(4, "%s# = %zero") + ") -> (" + repeat(4, vector) + ") {\n" +
+          repeat(4, "%o# = arith.constant #6 : index\n", "") +
+          [&] {
+            std::string loads;
+            for (int64_t i = 0; i < 4; ++i) {
+              std::string n = std::to_string(i);
+              loads += "%d" + n + " = arith.constant " + std::to_string(16 * i) + " : index\n%a" +
+                       n + " = arith.addi %i, %d" + n + " : index\n%v" + n +
+                       " = vector.load %in[%a" + n + "] : memref<?xi32>, " + vector + "\n%t" + n +
+                       " = arith.xori %v" + n + ", %s" + n + " : " + vector + "\n";
+            }
+            return loads;
+          }() +
+          "scf.yield " + repeat(4, "%t#") + " : " + repeat(4, vector) +
+          "\n}\n"
+          "%x = arith.xori %sum#0, %sum#1 : " +
+          vector + "\n%y = arith.xori %sum#2, %sum#3 : " + vector +
+          "\n"
+          "%z = arith.xori %x, %y : " +
+          vector +
+          "\n"
+          "vector.store %z, %out[%workgroup, %c0] : memref<?x16xi32>, " +
+          vector + "\n");
+}
+
+static std::string makeMultiply(int64_t lanes) {
+  std::string vector = "vector<" + std::to_string(lanes) + "xf32>";
+  std::string sums;
+  for (int64_t i = 0; i < accumulators; ++i) {
+    std::string n = std::to_string(i);
+    sums +=
+        "vector.store %sum#" + n + ", %out[%workgroup, %c0] : memref<?x16xf32>, " + vector + "\n";
+  }
+  return makeFunction(
+      "multiply", "%in: memref<?xf32>, %out: memref<?x16xf32>",
+      "%a = vector.load %in[%c0] : memref<?xf32>, " + vector +
+          "\n"
+          "%steps = arith.constant " +
+          std::to_string(multiplySteps) +
+          " : index\n"
+          "%sum:" +
+          std::to_string(accumulators) + " = scf.for %i = %c0 to %steps step %c1 iter_args(" +
+          repeat(accumulators, "%s# = %a") + ") -> (" + repeat(accumulators, vector) + ") {\n" +
+          repeat(accumulators, "%t# = vector.fma %a, %s#, %a : " + vector + "\n", "") +
+          "scf.yield " + repeat(accumulators, "%t#") + " : " + repeat(accumulators, vector) +
+          "\n}\n" +
+          [&] {
+            std::string total = "%u0 = arith.addf %sum#0, %sum#1 : " + vector + "\n";
+            for (int64_t i = 2; i < accumulators; ++i)
+              total += "%u" + std::to_string(i - 1) + " = arith.addf %u" + std::to_string(i - 2) +
+                       ", %sum#" + std::to_string(i) + " : " + vector + "\n";
+            return total;
+          }() +
+          "vector.store %u" + std::to_string(accumulators - 2) +
+          ", %out[%workgroup, %c0] : memref<?x16xf32>, " + vector + "\n");
+}
+
+static std::string makeTiles() {
+  std::string sum = "!amx.tile<16x16xf32>", operand = "!amx.tile<16x32xbf16>";
+  return makeFunction(
+      "tiles", "%in: memref<16x32xbf16>, %out: memref<?x16x16xf32>",
+      "%steps = arith.constant " + std::to_string(tileSteps) + " : index\n" +
+          repeat(4, "%z# = amx.tile_zero : " + sum + "\n", "") +
+          "%a = amx.tile_load %in[%c0, %c0] : memref<16x32xbf16> into " + operand +
+          "\n"
+          "%b = amx.tile_load %in[%c0, %c0] : memref<16x32xbf16> into " +
+          operand +
+          "\n"
+          "%sum:4 = scf.for %i = %c0 to %steps step %c1 iter_args(" +
+          repeat(4, "%s# = %z#") + ") -> (" + repeat(4, sum) + ") {\n" +
+          repeat(4,
+                 "%t# = amx.tile_mulf %a, %b, %s# : " + operand + ", " + operand + ", " + sum +
+                     "\n",
+                 "") +
+          "scf.yield " + repeat(4, "%t#") + " : " + repeat(4, sum) + "\n}\n" + [&] {
+            std::string stores;
+            for (int64_t i = 0; i < 4; ++i)
+              stores += "amx.tile_store %out[%workgroup, %c0, %c0], %sum#" + std::to_string(i) +
+                        " : memref<?x16x16xf32>, " + sum + "\n";
+            return stores;
+          }());
+}
+
+std::string moec_bench::makeCeilingsText(const mlir::moec::TargetDescription &target) {
+  return makeStream() + makeMultiply(getLanes(target)) + (hasTiles(target) ? makeTiles() : "");
+}
+
+static std::string makeProduct(const ExpertsShape &shape, const std::string &name, std::string rows,
+                               const std::string &pairs, int64_t n, int64_t k, int64_t columns,
+                               const std::string &attributes, const std::string &strategy) {
+  auto number = [](int64_t value) { return std::to_string(value); };
+  std::string e = number(shape.experts);
+  std::string weight = "!moe.block_tensor<[" + e + ", " + number(n) + ", " + number(k) +
+                       "], mxfp4, <tile = [16, 32], order = [0, 1], swizzle = nibble_words>>";
+  std::string storage =
+      "memref<" + e + "x" + number((n + 15) / 16) + "x" + number(k / 32) + "x272xi8>";
+  struct {
+    std::string name, shape;
+  } tensors[] = {{"x", rows + "x" + number(k) + "xbf16"},
+                 {"o", number(shape.experts + 1) + "xi32"},
+                 {"p", pairs + "xi32"},
+                 {"b", e + "x" + number(n) + "xbf16"},
+                 {"y", pairs + "x" + number(columns) + "xbf16"}};
+  auto memref = [&](int i) { return "memref<" + tensors[i].shape + ">"; };
+  auto tensor = [&](int i) { return "tensor<" + tensors[i].shape + ">"; };
+  std::string body;
+  for (int i : {0, 1, 2, 3})
+    body += "%" + tensors[i].name + " = bufferization.to_tensor %in_" + tensors[i].name +
+            " restrict : " + memref(i) + " to " + tensor(i) + "\n";
+  body += "%w = builtin.unrealized_conversion_cast %in_w : " + storage + " to " + weight +
+          "\n%r = moe.grouped_linear "
+          "%x by %o, %p weight(%w : " +
+          weight + ") bias(%b : " + tensor(3) + ") {strategy = \"" + strategy +
+          "\", top_k = " + number(shape.topK) + " : i64, " + attributes + "} : " + tensor(0) +
+          ", " + tensor(1) + ", " + tensor(2) + " -> " + tensor(4) +
+          "\nbufferization.materialize_in_destination %r in restrict writable %out : (" +
+          tensor(4) + ", " + memref(4) + ") -> ()\n";
+  return makeFunction(name,
+                      "%in_x: " + memref(0) + ", %in_o: " + memref(1) + ", %in_p: " + memref(2) +
+                          ", %in_w: " + storage + ", %in_b: " + memref(3) + ", %out: " + memref(4),
+                      body);
+}
+
+std::string moec_bench::makeExpertsText(const ExpertsShape &shape, std::string tokens,
+                                        std::string strategy) {
+  std::string pairs = tokens == "?" ? "?" : std::to_string(std::stoll(tokens) * shape.topK);
+  std::string activation =
+      "activation = #moe.activation<swiglu, alpha = 1.702e+00, beta = 1.0e+00, limit = 7.0e+00, "
+      "interleaved = true>";
+  return makeProduct(shape, "gate_up", tokens, pairs, 2 * shape.inter, shape.hidden, shape.inter,
+                     activation + ", gather", strategy) +
+         makeProduct(shape, "down", pairs, pairs, shape.hidden, shape.inter, shape.hidden,
+                     "scatter", strategy);
+}
