@@ -46,6 +46,10 @@ Result<std::unique_ptr<onnx::ModelProto>> parseModel(std::string_view bytes,
 Result<ModelFile> ModelFile::open(const std::string &path) {
   MOERT_ASSIGN_OR_RETURN(moert::File file, moert::File::open(path));
   MOERT_ASSIGN_OR_RETURN(std::string bytes, file.readAll(maximumFileBytes));
+  return fromBytes(bytes, path);
+}
+
+Result<ModelFile> ModelFile::fromBytes(std::string_view bytes, const std::string &path) {
   std::string folderPath(moert::parentPath(path));
   MOERT_ASSIGN_OR_RETURN(moert::Folder folder, moert::Folder::open(folderPath));
   ModelFile result(std::move(folder));

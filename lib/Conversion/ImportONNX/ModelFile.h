@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace onnx {
@@ -31,6 +32,8 @@ struct ModelFile {
   ModelFile(ModelFile &&) noexcept;
   ~ModelFile();
   static moert::Result<ModelFile> open(const std::string &path);
+  /// The content of the file at `path`, already read.
+  static moert::Result<ModelFile> fromBytes(std::string_view bytes, const std::string &path);
 
 private:
   explicit ModelFile(moert::Folder folder);
