@@ -225,6 +225,8 @@ int main(int argc, char **argv) {
               math::MathDialect, MoEDialect, scf::SCFDialect, tensor::TensorDialect>();
   registerReferenceModels(registry);
   MLIRContext context(registry);
+  // As mlir-opt does: the notes would have to be expected, too.
+  context.printOpOnDiagnostic(!verifyDiagnostics);
 
   std::string problem;
   std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(inputFile, &problem);
