@@ -18,32 +18,51 @@ static constexpr StringLiteral batchInvariantAttribute = "moec.batch_invariant";
 
 using FeatureSet = llvm::StringSet<>;
 
+/// Whether generated code may depend on a feature. Others (for keys, random numbers, operating systems) are left out of
+/// descriptions: a machine need not have them.
+static bool matters(StringRef feature) {
+  static const llvm::StringSet<> names = {"adx",  "bmi",   "bmi2",  "cmov",   "crc32", "cx16", "cx8",  "f16c",
+                                          "fma",  "fxsr",  "gfni",  "lzcnt",  "mmx",   "movbe", "popcnt", "sahf",
+                                          "ssse3", "x87",  "xsave"};
+  return names.contains(feature) || feature.starts_with("avx") || feature.starts_with("amx-") ||
+         feature.starts_with("sse");
+}
+
+static llvm::StringMap<bool> getFeatureMap(StringRef cpu) {
+  llvm::StringMap<bool> map;
+  // Every 64-bit machine has what x86-64 has, which not every list repeats.
+  for (StringRef name : {StringRef("x86-64"), cpu}) {
+    SmallVector<StringRef> features;
+    llvm::X86::getFeaturesForCPU(name, features);
+    for (StringRef feature : features) {
+      map[feature] = true;
+      llvm::X86::updateImpliedFeatures(feature, true, map);
+    }
+  }
+  for (StringRef feature : llvm::to_vector(map.keys()))
+    if (!matters(feature))
+      map.erase(feature);
+  return map;
+}
+
 /// What the features of all micro-architectures together are: the names that can be switched.
 static FeatureSet getKnownFeatures() {
   FeatureSet known;
   SmallVector<StringRef> cpus;
   llvm::X86::fillValidCPUArchList(cpus, /*Only64Bit=*/true);
-  for (StringRef cpu : cpus) {
-    SmallVector<StringRef> features;
-    llvm::X86::getFeaturesForCPU(cpu, features);
-    known.insert_range(features);
-  }
+  for (StringRef cpu : cpus)
+    for (const auto &entry : getFeatureMap(cpu))
+      known.insert(entry.getKey());
   return known;
-}
-
-static llvm::StringMap<bool> getFeatureMap(StringRef cpu) {
-  llvm::StringMap<bool> map;
-  SmallVector<StringRef> features;
-  llvm::X86::getFeaturesForCPU(cpu, features);
-  for (StringRef feature : features)
-    map[feature] = true;
-  return map;
 }
 
 /// Switches a feature together with what it implies (on) or what needs it (off).
 static void switchFeature(llvm::StringMap<bool> &map, StringRef feature, bool on) {
   map[feature] = on;
   llvm::X86::updateImpliedFeatures(feature, on, map);
+  for (StringRef name : llvm::to_vector(map.keys()))
+    if (!matters(name))
+      map.erase(name);
 }
 
 static std::vector<std::string> getSortedFeatures(const llvm::StringMap<bool> &map) {

@@ -17,7 +17,86 @@ def ExpandStrategiesPass : Pass<"moec-expand-strategies", "ModuleOp"> {
   let statistics = [Statistic<"numExpanded", "expanded", "Kernels built by a strategy">];
 }
 
+def ConvertMoEToLinalgPass : Pass<"convert-moe-to-linalg"> {
+  let summary = "decomposes moe ops without a strategy to linalg";
+  let description = [{
+    Norms, rotary embeddings, embeddings, row selection, products with weights that lie as in the checkpoint, combination of
+    experts and dequantisation become linalg on tensors, with sums in f32 and results rounded once. Other moe ops stay.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "linalg::LinalgDialect", "math::MathDialect", "tensor::TensorDialect"];
+}
+
+def FuseKernelsPass : Pass<"moec-fuse-kernels", "ModuleOp"> {
+  let summary = "fuses elementwise ops inside generic kernels";
+  let description = [{
+    Elementwise and named ops become linalg.generic; chains that read each other's elements in the same order become one op.
+    Reshapes and concatenations at a kernel's border become views of its buffers.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect", "bufferization::BufferizationDialect",
+                           "linalg::LinalgDialect", "memref::MemRefDialect", "tensor::TensorDialect"];
+}
+
+def DistributeKernelsPass : Pass<"moec-distribute-kernels", "ModuleOp"> {
+  let summary = "cuts generic kernels into what one workgroup computes";
+  let description = [{
+    The attribute `plan.tile_sizes` says how the leading dimensions of a kernel's results are cut over workgroups; the
+    workgroup's id counts the tiles in row-major order. Inside a tile, and where a dimension is dynamic, one row is computed
+    after the other, together with all that leads to it.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect", "bufferization::BufferizationDialect",
+                           "linalg::LinalgDialect", "memref::MemRefDialect", "scf::SCFDialect", "tensor::TensorDialect"];
+}
+
+def SplitReductionsPass : Pass<"moec-split-reductions", "ModuleOp"> {
+  let summary = "keeps partial results of reductions in vector lanes";
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect", "linalg::LinalgDialect", "scf::SCFDialect",
+                           "tensor::TensorDialect"];
+}
+
+def PlaceTemporariesPass : Pass<"moec-place-temporaries", "ModuleOp"> {
+  let summary = "puts temporaries of kernels on the stack";
+  let description = [{
+    Kernels allocate nothing. Every temporary becomes stack of the kernel's entry; one without a bound, or more than a megabyte
+    of them, is an error.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect"];
+}
+
+def VectorizeKernelsPass : Pass<"moec-vectorize-kernels", "ModuleOp"> {
+  let summary = "turns linalg on buffers into vector code";
+  let description = [{
+    Loops over rows, vectors along the dimension whose elements are neighbours in memory, a remainder. Ops with gathers,
+    booleans or unusual indexing are left to scalar loops.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect", "linalg::LinalgDialect", "memref::MemRefDialect",
+                           "scf::SCFDialect", "vector::VectorDialect"];
+  let statistics = [Statistic<"numVectorized", "vectorized", "Ops that became vector code">,
+                    Statistic<"numScalar", "scalar", "Ops left to scalar loops">];
+}
+
+def VerifyKernelsPass : Pass<"moec-verify-kernels", "ModuleOp"> {
+  let summary = "checks that kernels hold nothing but loops, vectors and memory";
+}
+
 //===- Phase target ---------------------------------------------------------------------------===//
+
+def ExpandMathPass : Pass<"moec-expand-math", "ModuleOp"> {
+  let summary = "replaces elementary functions by arithmetic";
+  let description = [{
+    Kernels call no C library. Functions on f32 are accurate to one or two units in the last place, those on bf16 and f16 are
+    computed in f32 and rounded once. On targets without fused multiply-add `math.fma` becomes two operations.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "math::MathDialect", "vector::VectorDialect"];
+}
+
+def LegalizeFloatsPass : Pass<"moec-legalize-floats", "ModuleOp"> {
+  let summary = "computes bf16 and f16 arithmetic in f32";
+  let description = [{
+    Every operation on bf16 or f16 extends its operands, works in f32 and rounds its result to nearest even. Conversions between
+    bf16 and f32 become integer operations.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "vector::VectorDialect"];
+}
 
 def ConvertKernelsToABIPass : Pass<"moec-convert-kernels-to-abi", "ModuleOp"> {
   let summary = "gives kernels the signature of the kernel ABI and makes the kernel table";

@@ -2,6 +2,8 @@
 
 #include "moec/Conversion/KernelStrategy.h"
 #include "moec/Conversion/Passes.h"
+#include "moec/Dialect/MoE/IR/MoE.h"
+#include "moec/Dialect/Plan/IR/Plan.h"
 
 #include "KernelFunction.h"
 
@@ -32,11 +34,8 @@ static Value findDestination(Value result) {
   for (Operation *user : result.getUsers()) {
     if (auto materialize = dyn_cast<bufferization::MaterializeInDestinationOp>(user))
       return materialize.getDest();
-    // A value with a layout goes through a cast to its storage's type, which is then written.
-    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(user))
-      if (cast.getNumResults() == 1)
-        if (Value destination = findDestination(cast.getResult(0)))
-          return destination;
+    if (auto store = dyn_cast<plan::StoreOp>(user))
+      return store.getBinding(); // a value in a layout
   }
   return {};
 }
@@ -52,7 +51,15 @@ static LogicalResult expand(func::FuncOp kernel, Operation *op, const TargetDesc
                            << "' for " << target.name;
 
   SmallVector<Value> operands, results;
-  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+  SmallVector<Value> sources;
+  for (Value operand : op->getOperands()) {
+    // A block tensor of a checkpoint is two arguments: codes and scales.
+    if (auto blocks = operand.getDefiningOp<moe::AssembleBlocksOp>())
+      sources.append({blocks.getCodes(), blocks.getScales()});
+    else
+      sources.push_back(operand);
+  }
+  for (auto [index, operand] : llvm::enumerate(sources)) {
     Value storage = findStorage(operand);
     if (!storage)
       return op->emitError() << "operand " << index

@@ -4,9 +4,11 @@
 #include "moec/Conversion/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -15,23 +17,44 @@ using namespace mlir::moec;
 
 void mlir::moec::buildKernelPipeline(OpPassManager &pm) {
   pm.addPass(createExpandStrategiesPass());
-  OpPassManager &functions = pm.nest<func::FuncOp>();
-  functions.addPass(createConvertElementwiseToLinalgPass());
-  functions.addPass(createLinalgElementwiseOpFusionPass());
-  functions.addPass(bufferization::createEmptyTensorEliminationPass());
+  pm.nest<func::FuncOp>().addPass(createConvertMoEToLinalgPass());
+  pm.addPass(createFuseKernelsPass());
+  pm.addPass(createDistributeKernelsPass());
+  OpPassManager &tensors = pm.nest<func::FuncOp>();
+  tensors.addPass(createCanonicalizerPass());
+  tensors.addPass(createCSEPass());
+  pm.addPass(createSplitReductionsPass());
+  OpPassManager &rows = pm.nest<func::FuncOp>();
+  rows.addPass(createCanonicalizerPass());
+  rows.addPass(createCSEPass());
+  rows.addPass(bufferization::createEmptyTensorEliminationPass());
   pm.addPass(bufferization::createOneShotBufferizePass());
+  pm.nest<func::FuncOp>().addPass(createCanonicalizerPass());
+  pm.addPass(createPlaceTemporariesPass());
+  pm.addPass(createVectorizeKernelsPass());
   OpPassManager &buffers = pm.nest<func::FuncOp>();
   buffers.addPass(createConvertLinalgToLoopsPass());
   buffers.addPass(createCanonicalizerPass());
   buffers.addPass(createCSEPass());
+  pm.addPass(createVerifyKernelsPass());
 }
 
 void mlir::moec::buildTargetPipeline(OpPassManager &pm) {
+  pm.addPass(createExpandMathPass());
+  pm.addPass(createLegalizeFloatsPass());
   OpPassManager &functions = pm.nest<func::FuncOp>();
-  functions.addPass(createConvertVectorToSCFPass());
+  functions.addPass(vector::createLowerVectorMultiReductionPass(
+      {vector::VectorMultiReductionLowering::InnerReduction}));
+  functions.addPass(createConvertVectorToSCFPass(VectorTransferToSCFOptions().enableFullUnroll()));
+  functions.addPass(memref::createFoldMemRefAliasOpsPass());
   functions.addPass(memref::createExpandStridedMetadataPass());
   functions.addPass(createLowerAffinePass());
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
   functions.addPass(createSCFToControlFlowPass());
+  ConvertVectorToLLVMPassOptions vectorOptions;
+  vectorOptions.reassociateFPReductions = true;
+  functions.addPass(createConvertVectorToLLVMPass(vectorOptions));
   pm.addPass(createConvertKernelsToABIPass());
   pm.addPass(createConvertToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());

@@ -1,0 +1,84 @@
+//===- PlaceTemporaries.cpp - temporaries on the stack -----------------------------------------===//
+
+#include "moec/Conversion/Passes.h"
+
+#include "KernelFunction.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+
+namespace mlir::moec {
+#define GEN_PASS_DEF_PLACETEMPORARIESPASS
+#include "moec/Conversion/Passes.h.inc"
+} // namespace mlir::moec
+
+using namespace mlir;
+using namespace mlir::moec;
+
+/// The runtime's threads have at least this much stack to spare.
+static constexpr int64_t stackBytes = 1 << 20;
+static constexpr int64_t alignment = 64;
+
+/// The most bytes that a buffer needs, or failure when its size has no bound.
+static FailureOr<int64_t> boundBytes(memref::AllocOp op) {
+  MemRefType type = op.getType();
+  if (!type.getElementType().isIntOrIndexOrFloat())
+    return failure();
+  int64_t bytes = type.getElementType().isIndex() ? 8 : llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  auto dynamic = op.getDynamicSizes().begin();
+  for (int64_t size : type.getShape()) {
+    if (ShapedType::isDynamic(size)) {
+      FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
+          presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(*dynamic++), nullptr, /*closedUB=*/true);
+      if (failed(bound))
+        return failure();
+      size = std::max<int64_t>(*bound, 0);
+    }
+    if (size > stackBytes || (bytes *= size) > stackBytes)
+      return bytes = size > stackBytes ? size : bytes;
+  }
+  return llvm::alignTo(std::max<int64_t>(bytes, 1), alignment);
+}
+
+namespace {
+struct PlaceTemporaries : moec::impl::PlaceTemporariesPassBase<PlaceTemporaries> {
+  void runOnOperation() override {
+    for (func::FuncOp kernel : getKernels(getOperation()))
+      if (failed(place(kernel)))
+        signalPassFailure();
+  }
+
+  LogicalResult place(func::FuncOp kernel) {
+    SmallVector<memref::AllocOp> allocations;
+    kernel.walk([&](memref::AllocOp op) { allocations.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    int64_t total = 0;
+    for (memref::AllocOp op : allocations) {
+      FailureOr<int64_t> bytes = boundBytes(op);
+      if (failed(bytes))
+        return op.emitError() << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()
+                              << " whose size is not bounded; the ops that it connects cannot be one kernel";
+      total += *bytes;
+      if (total > stackBytes)
+        return op.emitError() << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()
+                              << " and so more than " << stackBytes
+                              << " bytes of stack; the ops that it connects cannot be one kernel";
+      // In the entry block: a loop would take new stack in each iteration.
+      rewriter.setInsertionPointToStart(&kernel.getBody().front());
+      IntegerAttr align = rewriter.getI64IntegerAttr(alignment);
+      if (op.getType().hasStaticShape() && op.getType().getLayout().isIdentity()) {
+        auto stack = memref::AllocaOp::create(rewriter, op.getLoc(), op.getType(), align);
+        rewriter.replaceOp(op, stack);
+        continue;
+      }
+      auto bytesType = MemRefType::get({*bytes}, rewriter.getI8Type());
+      Value stack = memref::AllocaOp::create(rewriter, op.getLoc(), bytesType, align);
+      rewriter.setInsertionPoint(op);
+      Value zero = arith::ConstantIndexOp::create(rewriter, op.getLoc(), 0);
+      rewriter.replaceOpWithNewOp<memref::ViewOp>(op, op.getType(), stack, zero, op.getDynamicSizes());
+    }
+    kernel.walk([&](memref::DeallocOp op) { rewriter.eraseOp(op); });
+    return success();
+  }
+};
+} // namespace

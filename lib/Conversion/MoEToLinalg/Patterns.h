@@ -1,0 +1,19 @@
+//===- Patterns.h - the pattern sets of this folder -------------------------------------------===//
+
+#ifndef MOEC_CONVERSION_MOETOLINALG_PATTERNS_H
+#define MOEC_CONVERSION_MOETOLINALG_PATTERNS_H
+
+namespace mlir {
+class RewritePatternSet;
+}
+
+namespace mlir::moec {
+
+void populateNormToLinalgPatterns(RewritePatternSet &patterns);
+void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
+void populateLinearToLinalgPatterns(RewritePatternSet &patterns);
+void populateDequantizeToLinalgPatterns(RewritePatternSet &patterns);
+
+} // namespace mlir::moec
+
+#endif // MOEC_CONVERSION_MOETOLINALG_PATTERNS_H
