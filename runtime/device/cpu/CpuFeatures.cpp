@@ -30,6 +30,7 @@ struct Feature {
 constexpr std::uint32_t extended = 0x80000000;
 
 constexpr Feature features[] = {
+    {1, 0, EDX, 0, "x87"},
     {1, 0, EDX, 8, "cx8"},
     {1, 0, EDX, 15, "cmov"},
     {1, 0, EDX, 23, "mmx"},
