@@ -8,7 +8,7 @@ import lit.util
 config.name = "moec"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["models", "Unit", "Runtime", "CMakeLists.txt"]
+config.excludes = ["models", "Unit", "Runtime", "Inputs", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.moec_build, "test")
 

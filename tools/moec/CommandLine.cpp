@@ -436,8 +436,16 @@ int main(int argc, char **argv) {
       line.app.exit(success, std::cout, std::cerr);
       return static_cast<int>(ExitCode::Success);
     } catch (const CLI::ParseError &error) {
+      std::string message = error.what();
+      auto commands = line.app.get_subcommands([](const CLI::App *) { return true; });
+      bool isKnown = argc < 2 || argv[1][0] == '-';
+      for (const CLI::App *command : commands)
+        isKnown = isKnown || command->get_name() == argv[1];
+      if (!isKnown)
+        message = "'" + std::string(argv[1]) +
+                  "' is no command; there are compile, run, eval, bench and inspect";
       std::fprintf(stderr, "moec: error: %s\nRun the command with --help for its options.\n",
-                   error.what());
+                   message.c_str());
       return static_cast<int>(ExitCode::Usage);
     }
     ExitCode code = ExitCode::Usage;

@@ -39,13 +39,31 @@ private:
   bool internal = false;
 };
 
+// The name of an op of the model, or a line of a file.
+std::string describe(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str();
+  if (auto file = dyn_cast<FileLineColLoc>(location))
+    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+            Twine(file.getColumn()))
+        .str();
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      if (std::string text = describe(part); !text.empty())
+        return text;
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return describe(call.getCallee());
+  return "";
+}
+
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   auto line = [&](Diagnostic &each, const char *kind) {
     stream << "moec: ";
-    if (!isa<UnknownLoc>(each.getLocation()))
-      stream << each.getLocation() << ": ";
+    std::string place = describe(each.getLocation());
+    if (!place.empty())
+      stream << place << ": ";
     stream << kind << each << "\n";
   };
   switch (diagnostic.getSeverity()) {
@@ -137,7 +155,10 @@ ExitCode runCompile(const CompileCommand &command) {
   DialectRegistry registry;
   mlir::moec::registerAllDialects(registry);
   MLIRContext context(registry);
+  // The whole op, with all its types, drowns the message.
+  context.printOpOnDiagnostic(false);
   DiagnosticPrinter printer(context);
+  Activity activity("compiling " + command.input);
   if (succeeded(mlir::moec::compile(options, context)))
     return ExitCode::Success;
   return printer.sawInternalError() ? ExitCode::Internal : ExitCode::Input;

@@ -97,7 +97,7 @@ double secondsSince(Clock::time_point begin) {
 Result<GenerateResult> generateReference(const moert::Bundle &bundle,
                                          std::span<const std::int32_t> prompt,
                                          const GenerateOptions &options) {
-  const moec::bundle::LanguageModel &language = bundle.manifest().language_model();
+  const ::moec::bundle::LanguageModel &language = bundle.manifest().language_model();
   if (language.reference().empty())
     return Status(ErrorCode::Unsupported, "the bundle holds no program for the interpreter",
                   bundle.path(), "compile the model again from its checkpoint or ONNX file");

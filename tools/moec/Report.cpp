@@ -90,4 +90,36 @@ void Progress::finish() {
   std::fflush(stderr);
 }
 
+Activity::Activity(std::string label) : label(std::move(label)) {
+  if (isatty(STDERR_FILENO))
+    painter = std::thread([this] { run(); });
+}
+
+void Activity::run() {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  std::unique_lock lock(mutex);
+  auto wait = std::chrono::seconds(2);
+  bool visible = false;
+  while (!changed.wait_for(lock, wait, [this] { return over; })) {
+    wait = std::chrono::seconds(1);
+    visible = true;
+    auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
+    std::fprintf(stderr, "\r%s: %lld s", label.c_str(), static_cast<long long>(seconds));
+    std::fflush(stderr);
+  }
+  if (visible)
+    std::fprintf(stderr, "\r\033[K");
+}
+
+Activity::~Activity() {
+  {
+    std::lock_guard lock(mutex);
+    over = true;
+  }
+  changed.notify_all();
+  if (painter.joinable())
+    painter.join();
+}
+
 } // namespace moec

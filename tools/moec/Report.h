@@ -9,8 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace moec {
 
@@ -48,6 +51,24 @@ private:
   Clock::time_point begin, drawn;
   bool terminal;
   bool visible = false;
+};
+
+// The same for work whose length nobody knows: what is being done, and since when.
+class Activity {
+public:
+  explicit Activity(std::string label);
+  ~Activity();
+  Activity(const Activity &) = delete;
+  Activity &operator=(const Activity &) = delete;
+
+private:
+  void run();
+
+  std::string label;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::thread painter; // joinable on a terminal only
 };
 
 } // namespace moec

@@ -196,6 +196,9 @@ Value GptOss::expertWeight(const std::string &name, int64_t rows, int64_t column
 
 Value mlir::moec::buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder) {
   GptOssConfig config(checkpoint.config());
+  // Shapes of a wrong config would only repeat its problems.
+  if (checkpoint.hasJsonProblems())
+    return {};
   bool hasBlocks = false;
   for (const char *part : {"gate_up_proj", "down_proj"})
     hasBlocks |= builder.hasTensor(std::string("model.layers.0.mlp.experts.") + part + "_blocks");
@@ -206,7 +209,6 @@ Value mlir::moec::buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder) {
         checkpoint.config()[key].complain(
             "expected a multiple of 32, the block size of the MXFP4 experts, found " +
             std::to_string(size));
-  // Shapes of a wrong config would only repeat its problems.
   if (checkpoint.hasJsonProblems())
     return {};
   return GptOss(config, builder).logits();

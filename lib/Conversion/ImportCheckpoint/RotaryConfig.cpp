@@ -50,7 +50,7 @@ static double positive(const JsonView &view, double otherwise, double least = 0)
   if (*value > 0 && *value >= least)
     return *value;
   view.complain("expected a number " +
-                (least > 0 ? "of at least " + std::to_string(least) : std::string("above 0")) +
+                (least > 0 ? "of at least " + moert::Json(least).dump() : std::string("above 0")) +
                 ", found " + view.raw()->dump());
   return otherwise;
 }
