@@ -177,6 +177,30 @@ AffineExpr SymbolicDims::computeDim(Value tensor, int64_t dim) {
   return {};
 }
 
+SmallVector<AffineExpr> SymbolicDims::getMinimum(OpFoldResult value) {
+  if (AffineExpr expr = getIndex(value))
+    return {expr};
+  Operation *op = cast<Value>(value).getDefiningOp();
+  if (isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op)) {
+    SmallVector<AffineExpr> all = getMinimum(op->getOperand(0));
+    SmallVector<AffineExpr> others = getMinimum(op->getOperand(1));
+    if (all.empty() || others.empty())
+      return {};
+    llvm::append_range(all, others);
+    return all;
+  }
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    for (auto [factor, other] : {std::pair(op->getOperand(1), op->getOperand(0)),
+                                 std::pair(op->getOperand(0), op->getOperand(1))})
+      if (std::optional<int64_t> constant = getConstantIntValue(factor); constant && *constant >= 0) {
+        SmallVector<AffineExpr> all = getMinimum(other);
+        for (AffineExpr &expr : all)
+          expr = expr * *constant;
+        return all;
+      }
+  return {};
+}
+
 void SymbolicDims::forget(Operation *op) {
   for (Value value : op->getResults()) {
     indices.erase(value);

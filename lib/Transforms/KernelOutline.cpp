@@ -124,7 +124,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
     Operation *before = root->getPrevNode();
     OpBuilder builder(root);
     KernelSize size;
-    size.workgroups = dims.getIndex(strategy->countWorkgroups(builder, root, target));
+    size.workgroups = dims.getMinimum(strategy->countWorkgroups(builder, root, target));
     size.scratchBytes = dims.getIndex(strategy->countScratchBytes(builder, root, target));
     Operation *first = before ? before->getNextNode() : &root->getBlock()->front();
     SmallVector<Operation *> made;
@@ -134,13 +134,13 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
       dims.forget(op);
       op->erase();
     }
-    if (!size.workgroups || !size.scratchBytes)
+    if (size.workgroups.empty() || !size.scratchBytes)
       return root->emitOpError()
              << "strategy \"" << name.getValue()
              << "\" needs a size that is not an expression of the inputs' sizes";
     return size;
   }
-  KernelSize size{one, zero, {}};
+  KernelSize size{{one}, zero, {}};
   bool tilable = isa<linalg::LinalgOp>(root) || root->hasTrait<OpTrait::Elementwise>() ||
                  isa<moe::TokenParallelOpInterface, moe::GatherRowsOp, moe::DequantizeOp>(root);
   auto type =
@@ -163,7 +163,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
     return size;
   size.tiles.assign(cut, 0);
   size.tiles.push_back(tile);
-  size.workgroups = extent.ceilDiv(tile);
+  size.workgroups = {extent.ceilDiv(tile)};
   return size;
 }
 

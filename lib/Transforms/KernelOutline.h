@@ -16,7 +16,7 @@ bool isFreeInKernels(Operation *op);
 
 /// How a launch is cut and what it needs.
 struct KernelSize {
-  AffineExpr workgroups;
+  SmallVector<AffineExpr> workgroups; ///< the least of these
   AffineExpr scratchBytes;
   SmallVector<int64_t>
       tiles; ///< of the first result's leading dimensions; empty: strategies and single workgroups

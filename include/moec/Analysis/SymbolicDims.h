@@ -30,6 +30,10 @@ public:
   /// An index or integer value, or an attribute; null when it is not an expression of the symbols.
   AffineExpr getIndex(OpFoldResult value);
 
+  /// An index whose value is the least of several expressions: arith.minsi and minui, also multiplied by a constant. Empty when
+  /// it is not.
+  SmallVector<AffineExpr> getMinimum(OpFoldResult value);
+
   /// Forgets the results of an op that is about to be erased.
   void forget(Operation *op);
 

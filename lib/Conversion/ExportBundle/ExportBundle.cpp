@@ -22,6 +22,15 @@ namespace bundle = ::moec::bundle;
 /// verified later. Larger models are compiled from their headers alone.
 static constexpr uint64_t digestLimit = uint64_t(8) << 30;
 
+/// Whether generated code may use the instructions of an LLVM feature. The others are of the
+/// system, of tuning, or of every x86-64 machine: a bundle does not ask for them.
+static bool mattersToCode(StringRef feature) {
+  static constexpr llvm::StringLiteral families[] = {
+      "sse3",  "ssse3", "sse4", "avx",  "fma", "f16c",   "bmi",     "lzcnt", "popcnt",
+      "movbe", "amx",   "gfni", "vaes", "aes", "pclmul", "vpclmul", "adx",   "sha"};
+  return llvm::any_of(families, [&](StringRef family) { return feature.starts_with(family); });
+}
+
 namespace {
 
 class Exporter {
@@ -74,9 +83,11 @@ LogicalResult Exporter::addVariant(const BundleVariant &variant, WeightTable &we
   bundle::Variant &result = *manifest.add_variants();
   result.set_target(variant.target.name);
   for (const std::string &feature : variant.target.features)
-    result.add_cpu_features(feature);
+    if (mattersToCode(feature))
+      result.add_cpu_features(feature);
   std::string directory = variant.target.name;
-  std::replace_if(directory.begin(), directory.end(),
+  std::replace_if(
+      directory.begin(), directory.end(),
       [](char c) { return !llvm::isAlnum(c) && c != '-' && c != '.'; }, '_');
   result.set_code("code/" + directory + "/kernels.so");
   if (failed(addFile(result.code(), variant.code)))

@@ -194,7 +194,11 @@ void Converter::convert(plan::LaunchOp op) {
     *launch.add_bindings() = bindings.lookup(buffer);
   for (AffineExpr size : op.getDimensions().getResults())
     append(size, *launch.add_dimensions());
-  append(op.getWorkgroups().getResult(0), *launch.mutable_workgroups());
+  for (auto [index, workgroups] : llvm::enumerate(op.getWorkgroups().getResults())) {
+    append(workgroups, *launch.mutable_workgroups());
+    if (index > 0)
+      appendStep(*launch.mutable_workgroups(), bundle::Expression::MINIMUM);
+  }
   AffineExpr scratch = op.getScratchBytes().getResult(0);
   if (scratch != getAffineConstantExpr(0, op.getContext()))
     append(scratch, *launch.mutable_scratch_bytes());

@@ -59,7 +59,7 @@ LogicalResult LaunchOp::verify() {
   if (getBindingBytes().getNumResults() != bindings)
     return emitOpError() << "expects a size for each of " << bindings << " bindings, got "
                          << getBindingBytes().getNumResults();
-  if (getWorkgroups().getNumResults() != 1 || getScratchBytes().getNumResults() != 1)
+  if (getWorkgroups().getNumResults() == 0 || getScratchBytes().getNumResults() != 1)
     return emitOpError() << "expects one number of workgroups and one scratch size";
   return success();
 }
