@@ -33,7 +33,9 @@ LogicalResult NodeImporter::expectInputs(size_t least, size_t most) {
   return success();
 }
 
-ImportedValue &NodeImporter::output(size_t i) { return graph.values[node.output(i)]; }
+ImportedValue &NodeImporter::output(size_t i) {
+  return wantsOutput(i) ? graph.values[node.output(i)] : unwanted;
+}
 
 LogicalResult NodeImporter::setOutput(size_t i, Value tensor, Shape shape, int dataType) {
   if (!tensor)

@@ -44,6 +44,7 @@ public:
   /// Checks that there are between `least` and `most` inputs, the first `least` of them given.
   LogicalResult expectInputs(size_t least, size_t most);
 
+  /// An output, or for one that the node does not name a value that nobody reads.
   ImportedValue &output(size_t i);
   /// Sets an output to IR of the given shape and ONNX type.
   LogicalResult setOutput(size_t i, Value tensor, Shape shape, int dataType);
@@ -97,6 +98,7 @@ public:
 
 private:
   SmallVector<ImportedValue *> inputs;
+  ImportedValue unwanted;
 };
 
 } // namespace mlir::moec::onnx_import
