@@ -67,6 +67,8 @@ static uint8_t toSmallFloat(double value, const llvm::fltSemantics &semantics) {
 
 static double fromSmallFloat(uint8_t bits, const llvm::fltSemantics &semantics) {
   llvm::APFloat number(semantics, llvm::APInt(llvm::APFloat::getSizeInBits(semantics), bits));
+  if (number.isNaN())
+    return std::numeric_limits<double>::quiet_NaN();
   bool losesInformation;
   number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven,
                  &losesInformation);
