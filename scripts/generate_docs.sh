@@ -38,7 +38,8 @@ passes() {
   echo "# Passes"; echo
   echo 'Each runs alone in `moec-opt --PASS file.mlir`. `moec compile --disable-pass=PASS` leaves out an optimising one; those that'
   echo 'say "Required" cannot be left out. [Architecture](../architecture.md) tells how they work together.'; echo
-  passes "Raising, fusing and planning" Transforms/Passes.td
+  passes "Raising what importers write" Transforms/Raise/Passes.td
+  passes "Fusing, laying out and planning" Transforms/Passes.td
   passes "Conversions" Conversion/Passes.td
 } > "$work/passes.md"
 
