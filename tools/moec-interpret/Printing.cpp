@@ -104,11 +104,13 @@ moert::Result<ReferenceTensor> readTensor(const std::string &path, RankedTensorT
   MOERT_ASSIGN_OR_RETURN(moert::File file, moert::File::open(path));
   MOERT_ASSIGN_OR_RETURN(moert::NpyArray array,
                          moert::readNpy(file, ReferenceTensor::largestBytes));
-  MOERT_ASSIGN_OR_RETURN(std::vector<std::byte> elements, array.elements(fileType));
+  moert::Result<std::vector<std::byte>> elements = array.elements(fileType);
+  if (!elements.isOk())
+    return std::move(elements).status().in(path);
   FailureOr<ReferenceTensor> tensor = ReferenceTensor::create(type.getElementType(), array.shape);
-  if (failed(tensor) || tensor->getBytes().size() != elements.size())
+  if (failed(tensor) || tensor->getBytes().size() != elements->size())
     return moert::Status(moert::ErrorCode::InvalidData, "the array is too large", path);
-  llvm::copy(elements, tensor->getMutableBytes().begin());
+  llvm::copy(*elements, tensor->getMutableBytes().begin());
   return *tensor;
 }
 

@@ -70,6 +70,11 @@ static int fail(const llvm::Twine &message) {
   return 1;
 }
 
+static int fail(const moert::Status &status) {
+  llvm::errs() << status.toString() << "\n";
+  return 1;
+}
+
 /// Splits "3=x.npy".
 static FailureOr<std::pair<unsigned, std::string>> parseAssignment(StringRef text) {
   auto [number, path] = text.split('=');
@@ -101,7 +106,7 @@ makeArguments(func::FuncOp function, const std::map<unsigned, std::string> &file
                                   << "' needs --input=" << i << "=FILE.npy";
     moert::Result<ReferenceTensor> tensor = ::moec::readTensor(file->second, tensorType);
     if (!tensor.isOk()) {
-      fail(tensor.status().toString());
+      fail(tensor.status());
       return failure();
     }
     arguments.push_back(*tensor);
@@ -143,7 +148,7 @@ static int runEntry(Interpreter &interpreter, func::FuncOp function) {
       return fail("result " + llvm::Twine(i) + " is no tensor");
     moert::Status status = ::moec::writeTensor(file->second, result.getTensor());
     if (!status.isOk())
-      return fail(status.toString());
+      return fail(status);
   }
   return 0;
 }
@@ -201,7 +206,7 @@ static int runLanguageModel(ModuleOp module, WeightSource *weights) {
       return 1;
     moert::Status status = ::moec::writeTensor(logitsFile, *logits);
     if (!status.isOk())
-      return fail(status.toString());
+      return fail(status);
   }
   if (generate > 0) {
     FailureOr<std::vector<int32_t>> tokens = (*session)->generateGreedily(prompt, generate);

@@ -9,7 +9,7 @@
 // NO-ENTRY: error: the file has no function 'nothing'
 // NO-INPUT: argument 0 of 'double' needs --input=0=FILE.npy
 // NO-CHECKS: 0 checks, 0 failures
-// WRONG-TYPE: error: {{.*}}.npy{{.*}}f4
+// WRONG-TYPE: {{.*}}.npy: error: expected elements of i64, found <f4
 
 // A value whose type has a layout is printed as it lies in memory.
 // CHECK: result 0: f32 [2, 3, 1, 2]
