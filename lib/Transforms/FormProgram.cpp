@@ -169,7 +169,7 @@ FailureOr<Value> ProgramBuilder::getBuffer(Value value) {
     return buffers[value] = buffer;
   }
   // A constant, or another cheap op whose value is needed in memory: a kernel of its own writes it.
-  if (op && isFreeInKernels(op)) {
+  if (op && (isFreeInKernels(op) || isSliceInKernels(op))) {
     if (failed(addLaunch(KernelOutline::create(op, dims))))
       return failure();
     return buffers.lookup(value);
@@ -269,7 +269,7 @@ LogicalResult ProgramBuilder::addLaunch(const KernelOutline &outline) {
 }
 
 LogicalResult ProgramBuilder::addOp(Operation *op) {
-  if (isView(op)) {
+  if (isView(op) || isSliceInKernels(op)) {
     ++views;
     return success();
   }

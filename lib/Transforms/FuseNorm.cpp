@@ -3,6 +3,8 @@
 #include "moec/Dialect/MoE/IR/MoE.h"
 #include "moec/Transforms/Passes.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 namespace mlir::moec {
 #define GEN_PASS_DEF_FUSENORM
 #include "moec/Transforms/Passes.h.inc"
@@ -13,10 +15,15 @@ namespace {
 bool canFuse(moe::RMSNormOp norm) {
   if (!norm.getWeight() || norm.getUnitOffset() || norm.getResult().use_empty())
     return false;
-  return llvm::all_of(norm.getResult().getUses(), [](OpOperand &use) {
+  bool hasReader = false;
+  bool allCan = llvm::all_of(norm.getResult().getUses(), [&](OpOperand &use) {
+    if (isa<tensor::DimOp>(use.getOwner()))
+      return true; // the input has the same sizes
+    hasReader = true;
     auto user = dyn_cast<moe::AcceptsNormOpInterface>(use.getOwner());
     return user && !user.hasNorm() && &user.getNormalizedOperand() == &use;
   });
+  return hasReader && allCan;
 }
 
 struct FuseNormPass : impl::FuseNormBase<FuseNormPass> {
@@ -28,9 +35,9 @@ struct FuseNormPass : impl::FuseNormBase<FuseNormPass> {
     });
     for (moe::RMSNormOp norm : norms) {
       for (OpOperand &use : llvm::make_early_inc_range(norm.getResult().getUses())) {
-        auto user = cast<moe::AcceptsNormOpInterface>(use.getOwner());
         use.set(norm.getInput());
-        user.setNorm(norm.getWeight(), norm.getEpsilonAttr());
+        if (auto user = dyn_cast<moe::AcceptsNormOpInterface>(use.getOwner()))
+          user.setNorm(norm.getWeight(), norm.getEpsilonAttr());
       }
       norm.erase();
       ++fused;

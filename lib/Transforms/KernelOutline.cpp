@@ -28,6 +28,14 @@ bool mlir::moec::isFreeInKernels(Operation *op) {
          op->getResult(0).getType().isIntOrIndexOrFloat();
 }
 
+bool mlir::moec::isSliceInKernels(Operation *op) {
+  if (auto expand = dyn_cast_or_null<tensor::ExpandShapeOp>(op))
+    op = expand.getSrc().getDefiningOp();
+  auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(op);
+  return slice && slice.hasUnitStride() && !slice.getDroppedDims().any() &&
+         slice.getSourceType().getRank() > 1 && !moe::getLayout(slice.getSourceType());
+}
+
 /// Values that `op` reads from outside of itself.
 static SetVector<Value> getReadValues(Operation *op) {
   SetVector<Value> values;
@@ -76,7 +84,8 @@ KernelOutline KernelOutline::create(Operation *root, SymbolicDims &dims) {
         body.insert(dim);
         continue;
       }
-      bool cloned = producer && (isFreeInKernels(producer) || isa<moe::AssembleBlocksOp>(producer));
+      bool cloned = producer && (isFreeInKernels(producer) || isSliceInKernels(producer) ||
+                                 isa<moe::AssembleBlocksOp>(producer));
       if (!cloned)
         inputs.insert(value);
       else if (!body.contains(producer))

@@ -14,6 +14,10 @@ namespace mlir::moec {
 /// constants, empty tensors, fills with constants, index arithmetic.
 bool isFreeInKernels(Operation *op);
 
+/// Whether `op` is a part of a wider tensor that kernels read where it lies: an extract_slice with
+/// unit strides, or an expand_shape of one.
+bool isSliceInKernels(Operation *op);
+
 /// How a launch is cut and what it needs.
 struct KernelSize {
   SmallVector<AffineExpr> workgroups; ///< the least of these

@@ -8,7 +8,9 @@
 #include "KernelFunction.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::moec {
 #define GEN_PASS_DEF_EXPANDSTRATEGIESPASS
@@ -19,13 +21,33 @@ using namespace mlir;
 using namespace mlir::moec;
 
 /// The memref behind an operand: what a to_tensor or a cast of the function's argument was made
-/// from.
-static Value findStorage(Value value) {
+/// from, or a part of it where the operand is a slice.
+static Value findStorage(OpBuilder &builder, Value value) {
   if (auto toTensor = value.getDefiningOp<bufferization::ToTensorOp>())
     return toTensor.getBuffer();
   if (auto cast = value.getDefiningOp<UnrealizedConversionCastOp>())
     if (cast.getNumOperands() == 1 && isa<MemRefType>(cast.getOperand(0).getType()))
       return cast.getOperand(0);
+  if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>()) {
+    Value source = findStorage(builder, slice.getSource());
+    if (!source)
+      return {};
+    return memref::SubViewOp::create(builder, value.getLoc(), source, slice.getMixedOffsets(),
+                                     slice.getMixedSizes(), slice.getMixedStrides());
+  }
+  if (auto expand = value.getDefiningOp<tensor::ExpandShapeOp>()) {
+    Value source = findStorage(builder, expand.getSrc());
+    if (!source)
+      return {};
+    FailureOr<MemRefType> type = memref::ExpandShapeOp::computeExpandedType(
+        cast<MemRefType>(source.getType()), expand.getResultType().getShape(),
+        expand.getReassociationIndices());
+    if (failed(type))
+      return {};
+    return memref::ExpandShapeOp::create(builder, value.getLoc(), *type, source,
+                                         expand.getReassociationIndices(),
+                                         expand.getMixedOutputShape());
+  }
   return isa<MemRefType>(value.getType()) ? value : Value();
 }
 
@@ -50,6 +72,8 @@ static LogicalResult expand(func::FuncOp kernel, Operation *op, const TargetDesc
     return op->emitError() << "strategy '" << name << "' cannot build this '" << op->getName()
                            << "' for " << target.name;
 
+  Operation *terminator = kernel.getBody().back().getTerminator();
+  OpBuilder builder(terminator);
   SmallVector<Value> operands, results;
   SmallVector<Value> sources;
   for (Value operand : op->getOperands()) {
@@ -60,7 +84,7 @@ static LogicalResult expand(func::FuncOp kernel, Operation *op, const TargetDesc
       sources.push_back(operand);
   }
   for (auto [index, operand] : llvm::enumerate(sources)) {
-    Value storage = findStorage(operand);
+    Value storage = findStorage(builder, operand);
     if (!storage)
       return op->emitError() << "operand " << index
                              << " of a strategy's op must be an argument of kernel '"
@@ -76,8 +100,6 @@ static LogicalResult expand(func::FuncOp kernel, Operation *op, const TargetDesc
     results.push_back(destination);
   }
 
-  Operation *terminator = kernel.getBody().back().getTerminator();
-  OpBuilder builder(terminator);
   auto arguments = kernel.getArguments();
   strategy->build(builder, op, operands, results, arguments.drop_back().back(), arguments.back(),
                   target);

@@ -144,9 +144,14 @@ bool Matcher::matchCache(const Expression *element, AffineExpr channel, CacheRea
       return false;
     }
   }
-  if (!cache.token || !cache.channel || !cache.head || ShapedType::isDynamic(cache.heads) ||
+  if (!headIndex) {
+    // One head, whose dimension is of size 1 or not there.
+    headIndex = evaluator.constant(0);
+    cache.heads = 1;
+  }
+  if (!cache.token || !cache.channel || ShapedType::isDynamic(cache.heads) ||
       ShapedType::isDynamic(cache.channels)) {
-    why = "its keys or values lack a dimension of heads, positions or channels";
+    why = "its keys or values lack a dimension of positions or channels";
     return false;
   }
   cache.rows = evaluator.evaluate(added, indices);

@@ -87,7 +87,7 @@ LogicalResult StepBuilder::readInterface() {
       !isResult(number("logits")) || !past || !present || past.size() != present.size() ||
       past.size() % 2 || !llvm::all_of(past.asArrayRef(), isArgument) ||
       !llvm::all_of(present.asArrayRef(), isResult))
-    return function.emitError() << "'" << onnxLanguageModelAttr
+    return emitError(function.getLoc()) << "'" << onnxLanguageModelAttr
                                 << "' does not name arguments and results";
   interface.tokens = function.getArgument(number("tokens"));
   interface.positions = function.getArgument(number("positions"));
@@ -99,7 +99,7 @@ LogicalResult StepBuilder::readInterface() {
     auto type = dyn_cast<RankedTensorType>(ids.getType());
     if (!type || type.getRank() != 2 || type.getDimSize(0) != 1 ||
         !type.getElementType().isSignlessInteger())
-      return function.emitError() << "input '" << nameOf(ids) << "' is of type " << ids.getType()
+      return emitError(function.getLoc()) << "input '" << nameOf(ids) << "' is of type " << ids.getType()
                                   << ", expected integers [1, tokens]";
   }
   return success();
@@ -146,7 +146,7 @@ LogicalResult StepBuilder::matchAttentions() {
       matches.push_back(*match);
     return success();
   }
-  InFlightDiagnostic diagnostic = function.emitError()
+  InFlightDiagnostic diagnostic = emitError(function.getLoc())
                                   << "this language model cannot be run as one: no attention that "
                                      "is understood reads ";
   bool first = true;
@@ -219,8 +219,22 @@ LogicalResult StepBuilder::buildOperands(const AttentionMatch &match) {
   Operands built;
   const CacheRead &k = match.keys, &v = match.values;
   built.query = build(match.query, {match.token, match.head, match.depth});
-  built.key = build(k.rows, {k.token, k.head, k.channel});
-  built.value = build(v.rows, {v.token, v.head, v.channel});
+  auto buildRows = [&](const CacheRead &cache) -> Value {
+    if (cache.head)
+      return build(cache.rows, {cache.token, cache.head, cache.channel});
+    Value rows = build(cache.rows, {cache.token, cache.channel});
+    if (!rows)
+      return rows;
+    auto type = cast<RankedTensorType>(rows.getType());
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, location, rows);
+    sizes.insert(sizes.begin() + 1, builder.getIndexAttr(1));
+    return tensor::ExpandShapeOp::create(
+        builder, location,
+        RankedTensorType::get({type.getDimSize(0), 1, type.getDimSize(1)}, type.getElementType()),
+        rows, ArrayRef<ReassociationIndices>{{0}, {1, 2}}, sizes);
+  };
+  built.key = buildRows(k);
+  built.value = buildRows(v);
   built.sinks = match.sinks ? build(match.sinks, match.head) : Value();
   StringRef missing = !built.query                  ? "queries"
                       : !built.key                  ? "keys"
@@ -312,7 +326,7 @@ LogicalResult StepBuilder::rewriteLogits() {
   SmallVector<AffineExpr> variables = fresh.variablesFor(logits);
   if (variables.size() != 3 || !isa<AffineDimExpr>(variables[1]) ||
       !isa<AffineDimExpr>(variables[2]))
-    return function.emitError() << "the logits are of type " << logits.getType()
+    return emitError(function.getLoc()) << "the logits are of type " << logits.getType()
                                 << ", expected [1, tokens, vocabulary]";
   Value rows = materialize(fresh, builder, location, fresh.evaluate(logits, variables),
                            {variables[1], variables[2]});
@@ -321,7 +335,7 @@ LogicalResult StepBuilder::rewriteLogits() {
                        {variables[1], variables[2]});
   auto type = rows ? cast<RankedTensorType>(rows.getType()) : RankedTensorType();
   if (!rows || type.isDynamicDim(1))
-    return function.emitError() << "the logits are of type " << logits.getType()
+    return emitError(function.getLoc()) << "the logits are of type " << logits.getType()
                                 << ", expected [1, tokens, vocabulary]";
   auto gather = moe::GatherRowsOp::create(
       builder, location,
@@ -355,7 +369,7 @@ LogicalResult StepBuilder::removeOldArguments() {
     old.set(past.getArgNumber());
     if (past.use_empty())
       continue;
-    InFlightDiagnostic diagnostic = function.emitError()
+    InFlightDiagnostic diagnostic = emitError(function.getLoc())
                                     << "this language model cannot be run as one: '" << nameOf(past)
                                     << "' is read by something else than an attention";
     for (Operation *user : past.getUsers())
@@ -399,7 +413,7 @@ struct RaiseLanguageModelPass : moec::impl::RaiseLanguageModelBase<RaiseLanguage
     if (auto given = dyn_cast_or_null<IntegerAttr>(language.get("block_tokens")))
       blockTokens = given.getInt();
     if (blockTokens < 1 || blockTokens > 4096) {
-      module.emitError() << "the tokens of a cache block have to be 1 to 4096, not " << blockTokens;
+      emitError(module.getLoc()) << "the tokens of a cache block have to be 1 to 4096, not " << blockTokens;
       return signalPassFailure();
     }
     for (func::FuncOp function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {

@@ -29,6 +29,7 @@ void moec::buildRaisePipeline(OpPassManager &manager) {
   cleanup.addPass(createFoldUnitBatch());
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());
+  manager.addPass(createSetActivationType());
 }
 
 void moec::registerRaisePasses() {
