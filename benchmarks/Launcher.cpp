@@ -85,8 +85,10 @@ double moec_bench::measure(const std::vector<Launch> &launches, int threads, dou
       if (thread == 0)
         for (std::atomic<int64_t> &counter : next)
           counter = 0;
-      barrier.wait();
+      // Before the others can start: on a busy machine they may be done when this thread comes
+      // back.
       double begin = now();
+      barrier.wait();
       for (size_t i = 0; i < launches.size(); ++i) {
         const Launch &launch = launches[i];
         moert_kernel_arguments arguments = {launch.buffers.data(), launch.dimensions.data()};

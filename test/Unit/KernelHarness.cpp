@@ -44,6 +44,8 @@ KernelHarness::KernelHarness(llvm::StringRef text, llvm::StringRef target, Harne
 KernelHarness::~KernelHarness() {
   if (library)
     dlclose(library);
+  if (file >= 0)
+    close(file);
 }
 
 bool KernelHarness::compile(llvm::StringRef text, llvm::StringRef target) {
@@ -78,6 +80,7 @@ bool KernelHarness::compile(llvm::StringRef text, llvm::StringRef target) {
   if (options.emulate) {
     machine = *TargetDescription::parse("cpu", error);
     machine.set(*module);
+    targetPhasePasses.addPass(createEmulateAMXPass());
   }
   buildTargetPipeline(targetPhasePasses);
   if (failed(targetPhasePasses.run(*module)))
@@ -90,14 +93,14 @@ bool KernelHarness::compile(llvm::StringRef text, llvm::StringRef target) {
 }
 
 bool KernelHarness::load() {
-  int file = memfd_create("moec-kernels", MFD_CLOEXEC);
+  // Open as long as it is loaded: the loader tells libraries apart by their paths.
+  file = memfd_create("moec-kernels", MFD_CLOEXEC);
   if (file < 0 || write(file, object.data(), object.size()) != ssize_t(object.size())) {
     error = "cannot write the shared object to memory";
     return false;
   }
   std::string path = "/proc/self/fd/" + std::to_string(file);
   library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
   if (!library) {
     error = dlerror();
     return false;

@@ -69,6 +69,7 @@ private:
   HarnessOptions options;
   std::string error, object, kernelPhase;
   void *library = nullptr;
+  int file = -1;
   const moert_kernel_table *table = nullptr;
 };
 

@@ -118,8 +118,12 @@ Value mlir::moec::flatten(CodeBuilder &code, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   if (type.getRank() == 1)
     return memref;
-  SmallVector<ReassociationIndices> all = {llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()))};
-  return memref::CollapseShapeOp::create(code, code.getLoc(), memref, all);
+  // A reinterpreting cast, because indices through a collapsed shape are taken apart again.
+  assert(type.hasStaticShape() && type.getLayout().isIdentity() && "expected a plain buffer");
+  auto flat = MemRefType::get({type.getNumElements()}, type.getElementType());
+  return memref::ReinterpretCastOp::create(code, code.getLoc(), flat, memref, /*offset=*/0,
+                                           ArrayRef<int64_t>{type.getNumElements()},
+                                           ArrayRef<int64_t>{1});
 }
 
 Value mlir::moec::multiplyAdd(CodeBuilder &code, bool fused, Value a, Value b, Value c) {
