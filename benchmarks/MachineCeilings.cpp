@@ -1,8 +1,8 @@
 #include "MachineCeilings.h"
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
-#include <vector>
 
 using namespace moec_bench;
 
@@ -85,9 +85,11 @@ __attribute__((target("avx2"))) void readAll(const Integers *data, int64_t count
 
 double moec_bench::measureReadBandwidth(moert::ThreadPool &pool) {
   const int64_t bytes = int64_t(1) << 29, pieces = 256;
-  std::vector<char> array(bytes + 64, 1);
-  auto *begin = reinterpret_cast<const Integers *>(
-      (reinterpret_cast<uintptr_t>(array.data()) + 63) & ~uintptr_t(63));
+  auto array = moert::AlignedMemory::allocate(bytes, "the array to be read");
+  if (!array.isOk())
+    return 0;
+  std::memset((*array).data(), 1, bytes);
+  auto *begin = reinterpret_cast<const Integers *>((*array).data());
   int64_t perPiece = bytes / pieces / sizeof(Integers);
   moert::ThreadPool::Lease lease(pool);
   double seconds = measureSeconds([&] {

@@ -15,6 +15,7 @@ AttentionScratch::AttentionScratch(moe::AttentionOp op, const AttentionShape &sh
   positions = allocator.allocate({shape.rows}, IntegerType::get(context, 32));
   scores = allocator.allocate({shape.rowBlock, shape.chunk}, f32);
   blocks = allocator.allocate({shape.getChunkBlocks()}, IntegerType::get(context, 32));
+  nextBlocks = allocator.allocate({shape.getChunkBlocks()}, IntegerType::get(context, 32));
   bytes = allocator.getBytes();
 }
 
@@ -67,12 +68,8 @@ void AttentionKernel::buildRun(Value first, Value end, Value sequence) {
   prepareRows(run);
   Value firstChunk = code.mul(code.divide(run.firstKey, shape.chunk), shape.chunk);
   code.loop(firstChunk, run.keysEnd, shape.chunk, [&](Value chunkStart) {
-    resolveBlocks(run, chunkStart);
-    forEachRowBlock(run, [&](Value firstRow) {
-      SmallVector<Value> chunkMaxima = buildScores(firstRow, chunkStart);
-      SmallVector<Value> factors = buildSoftmax(firstRow, chunkMaxima);
-      buildValues(firstRow, chunkStart, factors);
-    });
+    Value allBlocksExist = resolveBlocks(run, chunkStart);
+    forEachRowBlock(run, [&](Value firstRow) { buildChunk(firstRow, chunkStart, allBlocksExist); });
   });
   finishRows(run);
 }
@@ -95,27 +92,40 @@ void AttentionKernel::findKeys(Run &run) {
                             code.minimum(code.add(range[1], 1), capacity), zero);
 }
 
-/// Looks up the pool blocks of a chunk once for all rows.
-void AttentionKernel::resolveBlocks(const Run &run, Value chunkStart) {
-  Value firstEntry = code.divide(chunkStart, shape.block);
-  code.loop(0, shape.getChunkBlocks(), 1, [&](Value i) {
-    Value start = code.add(chunkStart, code.mul(i, shape.block));
-    Value needed = code.both(
-        code.compare(arith::CmpIPredicate::slt, start, run.keysEnd),
-        code.compare(arith::CmpIPredicate::sgt, code.add(start, shape.block), run.firstKey));
-    Value none = code.int32(-1);
-    Value block = code.choose(
-                          needed, code.getI32Type(),
-                          [&]() -> SmallVector<Value> {
-                            Value entry =
-                                code.loadInt(blockTable, {run.sequence, code.add(firstEntry, i)});
-                            Value known = code.isWithin(code.toIndex(entry), code.dim(cache, 0));
-                            return {code.select(known, entry, none)};
-                          },
-                          [&]() -> SmallVector<Value> { return {none}; })
-                      .front();
-    code.storeInt(block, scratch.blocks, i);
-  });
+/// Looks up the pool blocks of a chunk and of the next one, once for all rows. Returns whether all
+/// of the chunk's exist.
+Value AttentionKernel::resolveBlocks(const Run &run, Value chunkStart) {
+  return code
+      .loop(code.index(0), code.index(shape.getChunkBlocks()), 1, {code.boolean(true)},
+            [&](Value i, ValueRange carried) -> SmallVector<Value> {
+              Value firstKey = code.add(chunkStart, code.mul(i, shape.block));
+              Value block = resolveBlock(run, firstKey, code.int32(-1));
+              code.storeInt(block, scratch.blocks, i);
+              Value nextBlock = resolveBlock(run, code.add(firstKey, shape.chunk), block);
+              code.storeInt(nextBlock, scratch.nextBlocks, i);
+              Value exists = code.compare(arith::CmpIPredicate::sge, block, code.int32(0));
+              return {code.both(carried[0], exists)};
+            })
+      .front();
+}
+
+/// The pool block that begins with key `firstKey`, `otherwise` when no row needs it or when it is
+/// not in the pool.
+Value AttentionKernel::resolveBlock(const Run &run, Value firstKey, Value otherwise) {
+  Value needed = code.both(
+      code.compare(arith::CmpIPredicate::slt, firstKey, run.keysEnd),
+      code.compare(arith::CmpIPredicate::sgt, code.add(firstKey, shape.block), run.firstKey));
+  return code
+      .choose(
+          needed, code.getI32Type(),
+          [&]() -> SmallVector<Value> {
+            Value entry =
+                code.loadInt(blockTable, {run.sequence, code.divide(firstKey, shape.block)});
+            Value known = code.isWithin(code.toIndex(entry), code.dim(cache, 0));
+            return {code.select(known, entry, otherwise)};
+          },
+          [&]() -> SmallVector<Value> { return {otherwise}; })
+      .front();
 }
 
 void AttentionKernel::forEachRowBlock(const Run &run, function_ref<void(Value)> body) {

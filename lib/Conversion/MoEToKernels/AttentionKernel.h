@@ -21,13 +21,15 @@ struct AttentionScratch {
 
   int64_t bytes;
   Rotary rotary;
-  Value query;     ///< f32 [rows][key_dim], rotated
-  Value output;    ///< f32 [rows][value_dim]: sums of probability * value
-  Value sums;      ///< f32 [rows][lanes]: sums of probabilities, lane by lane
-  Value maxima;    ///< f32 [rows]: running maxima
-  Value positions; ///< i32 [rows]
-  Value scores;    ///< f32 [row block][chunk]: scores, then probabilities
-  Value blocks;    ///< index [blocks of a chunk]: pool blocks, -1 where nothing is to be read
+  Value query;      ///< f32 [rows][key_dim], rotated
+  Value output;     ///< f32 [rows][value_dim]: sums of probability * value
+  Value sums;       ///< f32 [rows][lanes]: sums of probabilities, lane by lane
+  Value maxima;     ///< f32 [rows]: running maxima
+  Value positions;  ///< i32 [rows]
+  Value scores;     ///< f32 [row block][chunk]: scores, then probabilities
+  Value blocks;     ///< i32 [blocks of a chunk]: pool blocks, -1 where nothing is to be read
+  Value nextBlocks; ///< those of the next chunk, to be fetched ahead; where there are none, the
+                    ///< same again
 };
 
 class AttentionKernel {
@@ -49,7 +51,8 @@ private:
   Value findRunEnd(Value first, Value tileEnd, Value sequence);
   void buildRun(Value first, Value end, Value sequence);
   void findKeys(Run &run);
-  void resolveBlocks(const Run &run, Value chunkStart);
+  Value resolveBlocks(const Run &run, Value chunkStart);
+  Value resolveBlock(const Run &run, Value firstKey, Value otherwise);
   void forEachRowBlock(const Run &run, function_ref<void(Value firstRow)> body);
 
   // AttentionRows.cpp: queries in, results out.
@@ -60,14 +63,34 @@ private:
   void finishRows(const Run &run);
 
   // AttentionProducts.cpp: scores, softmax, products with values, for one row block and one chunk.
-  SmallVector<Value> buildScores(Value firstRow, Value chunkStart);
-  SmallVector<Value> buildScorePanel(Value firstRow, Value chunkStart, Value panel, Value block);
-  Value finishScores(Value product, Value keyPositions, Value rowPosition);
-  Value isVisible(Value keyPositions, Value rowPosition);
-  SmallVector<Value> buildSoftmax(Value firstRow, ValueRange chunkMaxima);
-  void buildValues(Value firstRow, Value chunkStart, ValueRange factors);
-  void buildValuePanel(Value firstRow, Value chunkStart, ValueRange factors, Value column,
-                       int64_t lanes, Value firstKey, Value endKey);
+  /// Keys of a chunk that a block of rows looks at.
+  struct Keys {
+    Value firstRow;
+    Value chunkStart; ///< position of the chunk
+    Value first, end; ///< relative to the chunk
+    bool isWhole;     ///< all of the chunk, seen by all rows, in blocks that exist
+  };
+  void buildChunk(Value firstRow, Value chunkStart, Value allBlocksExist);
+  /// What the rows of a block see of a chunk.
+  struct VisibleKeys {
+    Value first, end; ///< keys that some row sees, relative to the chunk
+    Value allSeeAll;  ///< whether every row sees the whole chunk
+  };
+  VisibleKeys findVisibleKeys(Value firstRow, Value chunkStart);
+  void buildProducts(const Keys &keys);
+  SmallVector<Value> buildScores(const Keys &keys);
+  Value firstPanelKey(const Keys &keys);
+  SmallVector<Value> buildScorePanel(const Keys &keys, Value key, Value block);
+  SmallVector<Value> addProducts(ValueRange sums, Value vector,
+                                 function_ref<Value(int64_t row)> factor);
+  Value finishScores(Value product);
+  void hideScores(const Keys &keys, Value key, MutableArrayRef<Value> scores);
+  SmallVector<Value> buildSoftmax(const Keys &keys, ValueRange chunkMaxima);
+  Value buildProbability(int64_t row, Value key, Value maximum);
+  void buildValues(const Keys &keys, ValueRange factors);
+  SmallVector<Value> addValues(const Keys &keys, ValueRange sums, Value column, int64_t lanes);
+  SmallVector<Value> addBlockValues(const Keys &keys, ValueRange sums, Value i, Value block,
+                                    Value column, int64_t lanes);
 
   CodeBuilder &code;
   moe::AttentionOp op;

@@ -25,6 +25,10 @@ Value CodeBuilder::float32(double value) {
   return arith::ConstantOp::create(*this, getLoc(), getF32FloatAttr(static_cast<float>(value)));
 }
 
+Value CodeBuilder::boolean(bool value) {
+  return arith::ConstantOp::create(*this, getLoc(), getBoolAttr(value));
+}
+
 Value CodeBuilder::floatSplat(double value, int64_t lanes) {
   return arith::ConstantOp::create(
       *this, getLoc(), DenseElementsAttr::get(floatVector(lanes), static_cast<float>(value)));
@@ -175,6 +179,11 @@ void CodeBuilder::storeInts(Value value, Value memref, ValueRange indices) {
   vector::StoreOp::create(*this, getLoc(), value, memref, indices);
 }
 
+void CodeBuilder::prefetch(Value memref, ValueRange indices) {
+  memref::PrefetchOp::create(*this, getLoc(), memref, indices, /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
+}
+
 Value CodeBuilder::lane(Value vector, int64_t i) {
   return vector::ExtractOp::create(*this, getLoc(), vector, i);
 }
@@ -247,6 +256,29 @@ SmallVector<Value> CodeBuilder::choose(Value condition, TypeRange types,
   fill(branch.getThenRegion(), then);
   fill(branch.getElseRegion(), otherwise);
   return SmallVector<Value>(branch.getResults());
+}
+
+void CodeBuilder::choose(Value condition, function_ref<void()> then,
+                         function_ref<void()> otherwise) {
+  auto withoutResults = [](function_ref<void()> body) {
+    body();
+    return SmallVector<Value>();
+  };
+  choose(
+      condition, TypeRange(), [&] { return withoutResults(then); },
+      [&] { return withoutResults(otherwise); });
+}
+
+SmallVector<Value> CodeBuilder::unrolledLoop(int64_t count, int64_t unrolled, ValueRange initial,
+                                             LoopBody body) {
+  if (count % unrolled != 0)
+    unrolled = 1;
+  return loop(index(0), index(count), unrolled, initial, [&](Value iv, ValueRange carried) {
+    SmallVector<Value> values(carried);
+    for (int64_t i = 0; i < unrolled; ++i)
+      values = body(add(iv, i), values);
+    return values;
+  });
 }
 
 void CodeBuilder::when(Value condition, function_ref<void()> then) {

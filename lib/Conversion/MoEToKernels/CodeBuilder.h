@@ -27,6 +27,7 @@ public:
   Value index(int64_t value);
   Value int32(int64_t value);
   Value float32(double value);
+  Value boolean(bool value);
   Value floatSplat(double value, int64_t lanes);
   Value intSplat(int64_t value, int64_t lanes);
   /// 0, 1, 2, ... as i32.
@@ -75,6 +76,8 @@ public:
   Value loadInt(Value memref, ValueRange indices);
   Value loadInts(Value memref, ValueRange indices, int64_t lanes);
   void storeInt(Value value, Value memref, ValueRange indices);
+  /// Asks for a line in the second cache.
+  void prefetch(Value memref, ValueRange indices);
   void storeInts(Value value, Value memref, ValueRange indices);
   /// An i32 element as an index.
   Value loadIndex(Value memref, ValueRange indices) { return toIndex(loadInt(memref, indices)); }
@@ -98,7 +101,11 @@ public:
   SmallVector<Value> choose(Value condition, TypeRange types,
                             function_ref<SmallVector<Value>()> then,
                             function_ref<SmallVector<Value>()> otherwise);
+  void choose(Value condition, function_ref<void()> then, function_ref<void()> otherwise);
   void when(Value condition, function_ref<void()> then);
+  /// Loops over [0, count) with `unrolled` iterations a turn, where they divide the count.
+  SmallVector<Value> unrolledLoop(int64_t count, int64_t unrolled, ValueRange initial,
+                                  LoopBody body);
   /// Loops over [from, to) in steps of `lanes` and then over the rest in one step of its own; the
   /// body gets the number of lanes of its step. `to - from` is the constant `count`.
   void panels(int64_t count, int64_t lanes, function_ref<void(Value offset, int64_t lanes)> body);
