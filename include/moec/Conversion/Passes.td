@@ -80,6 +80,16 @@ def VerifyKernelsPass : Pass<"moec-verify-kernels", "ModuleOp"> {
 
 //===- Phase target ---------------------------------------------------------------------------===//
 
+def EmulateAMXPass : Pass<"moec-emulate-amx", "ModuleOp"> {
+  let summary = "replaces AMX and AVX-512 intrinsics by plain code (for tests)";
+  let description = [{
+    With this pass before phase target, kernels of strategies for AMX run on any machine and give the results of the hardware:
+    bf16 products in pairs, sums in f32, subnormal inputs flushed. Not part of any pipeline.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "math::MathDialect", "memref::MemRefDialect", "scf::SCFDialect",
+                           "vector::VectorDialect"];
+}
+
 def ExpandMathPass : Pass<"moec-expand-math", "ModuleOp"> {
   let summary = "replaces elementary functions by arithmetic";
   let description = [{

@@ -125,6 +125,16 @@ struct WriteConcatenation : OpRewritePattern<bufferization::MaterializeInDestina
   }
 };
 
+/// The same number everywhere.
+struct FillInsteadOfSplat : OpRewritePattern<tensor::SplatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tensor::SplatOp op, PatternRewriter &rewriter) const override {
+    Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), op.getType(), op.getDynamicSizes());
+    rewriter.replaceOpWithNewOp<linalg::FillOp>(op, op.getInput(), empty);
+    return success();
+  }
+};
+
 struct FuseKernels : moec::impl::FuseKernelsPassBase<FuseKernels> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
@@ -132,6 +142,7 @@ struct FuseKernels : moec::impl::FuseKernelsPassBase<FuseKernels> {
     linalg::populateElementwiseToLinalgConversionPatterns(generalize);
     linalg::populateLinalgNamedOpsGeneralizationPatterns(generalize);
     linalg::populateDecomposePadPatterns(generalize);
+    generalize.add<FillInsteadOfSplat>(context);
     FrozenRewritePatternSet frozenGeneralize(std::move(generalize));
 
     RewritePatternSet fuse(context);

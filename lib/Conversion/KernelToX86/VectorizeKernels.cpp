@@ -154,11 +154,21 @@ struct VectorizeKernels : moec::impl::VectorizeKernelsPassBase<VectorizeKernels>
     return success();
   }
 
+  /// Vectors are loaded and stored whole: elements of the last dimension must be neighbours in memory.
+  static bool isContiguous(linalg::LinalgOp op) {
+    return llvm::all_of(op->getOperandTypes(), [](Type operand) {
+      auto type = dyn_cast<MemRefType>(operand);
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      return !type || type.getRank() == 0 || (succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1);
+    });
+  }
+
   LogicalResult vectorize(linalg::LinalgOp op) {
     if (!op.hasPureBufferSemantics() || !isVectorizable(op) || !isa<TilingInterface>(op.getOperation()))
       return failure();
     std::optional<unsigned> dimension = getVectorDimension(op);
-    if (!dimension)
+    if (!dimension || !isContiguous(op))
       return failure();
     // Lanes of the widest element, two registers at a time.
     int64_t widest = 1;
