@@ -142,6 +142,9 @@ ExitCode runCompile(const CompileCommand &command) {
   options.onnx.interface = parseInterface(command.interface);
   options.onnx.tokenizerFolder = command.tokenizer;
   options.onnx.blockTokens = command.blockTokens;
+  if (!command.precision.empty())
+    options.onnx.precision = command.precision == "f32" ? ImportONNXOptions::Precision::F32
+                                                        : ImportONNXOptions::Precision::BF16;
   options.onnx.names = {command.tokensInput, command.positionsInput, command.logitsOutput,
                         command.past, command.present};
   for (const std::string &dimension : command.dimensions) {

@@ -27,7 +27,11 @@ public:
       : program(program), symbols(program.symbols().begin(), program.symbols().end()) {}
 
   std::string expression(const Expression &value) const {
-    return moert::expressionToString(value, symbols);
+    std::string text = moert::expressionToString(value, symbols);
+    // Brackets around all of it are for the inside of larger expressions.
+    if (text.size() > 2 && text.front() == '(' && text.find(')') == text.size() - 1)
+      return text.substr(1, text.size() - 2);
+    return text;
   }
 
   std::string tensor(const moec::bundle::Tensor &tensor) const {
