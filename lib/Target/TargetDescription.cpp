@@ -18,12 +18,12 @@ static constexpr StringLiteral batchInvariantAttribute = "moec.batch_invariant";
 
 using FeatureSet = llvm::StringSet<>;
 
-/// Whether generated code may depend on a feature. Others (for keys, random numbers, operating systems) are left out of
-/// descriptions: a machine need not have them.
+/// Whether generated code may depend on a feature. Others (for keys, random numbers, operating
+/// systems) are left out of descriptions: a machine need not have them.
 static bool matters(StringRef feature) {
-  static const llvm::StringSet<> names = {"adx",  "bmi",   "bmi2",  "cmov",   "crc32", "cx16", "cx8",  "f16c",
-                                          "fma",  "fxsr",  "gfni",  "lzcnt",  "mmx",   "movbe", "popcnt", "sahf",
-                                          "ssse3", "x87",  "xsave"};
+  static const llvm::StringSet<> names = {
+      "adx",  "bmi",   "bmi2", "cmov",  "crc32",  "cx16", "cx8",   "f16c", "fma",  "fxsr",
+      "gfni", "lzcnt", "mmx",  "movbe", "popcnt", "sahf", "ssse3", "x87",  "xsave"};
   return names.contains(feature) || feature.starts_with("avx") || feature.starts_with("amx-") ||
          feature.starts_with("sse");
 }

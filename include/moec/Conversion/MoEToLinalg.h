@@ -7,8 +7,9 @@
 
 namespace mlir::moec {
 
-/// Patterns for the moe ops whose operands and results are plain tensors: norms, rotary embeddings, embeddings, row selection,
-/// products with dense weights, combination of experts, dequantisation. Sums are in f32; results are rounded once.
+/// Patterns for the moe ops whose operands and results are plain tensors: norms, rotary embeddings,
+/// embeddings, row selection, products with dense weights, combination of experts, dequantisation.
+/// Sums are in f32; results are rounded once.
 void populateMoEToLinalgPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::moec

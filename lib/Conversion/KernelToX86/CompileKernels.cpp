@@ -8,6 +8,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -17,6 +18,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/X86TargetParser.h"
+#include "llvm/Transforms/Utils/LowerMemIntrinsics.h"
 
 #include "runtime/abi/kernel_abi.h"
 
@@ -118,6 +120,34 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+/// Copies and fills that are not a few instructions become loops: there is no memcpy to call.
+static void expandMemoryIntrinsics(llvm::Module &module, llvm::TargetMachine &machine) {
+  constexpr uint64_t inlineBytes = 128;
+  for (llvm::Function &function : module) {
+    SmallVector<llvm::MemIntrinsic *> intrinsics;
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block)
+        if (auto *intrinsic = dyn_cast<llvm::MemIntrinsic>(&instruction)) {
+          auto *length = dyn_cast<llvm::ConstantInt>(intrinsic->getLength());
+          if (!length || length->getZExtValue() > inlineBytes)
+            intrinsics.push_back(intrinsic);
+        }
+    llvm::TargetTransformInfo info = machine.getTargetTransformInfo(function);
+    for (llvm::MemIntrinsic *intrinsic : intrinsics) {
+      if (auto *copy = dyn_cast<llvm::MemCpyInst>(intrinsic))
+        llvm::expandMemCpyAsLoop(copy, info);
+      else if (auto *move = dyn_cast<llvm::MemMoveInst>(intrinsic)) {
+        if (!llvm::expandMemMoveAsLoop(move, info))
+          continue;
+      } else if (auto *fill = dyn_cast<llvm::MemSetInst>(intrinsic))
+        llvm::expandMemSetAsLoop(fill);
+      else
+        continue;
+      intrinsic->eraseFromParent();
+    }
+  }
+}
+
 static LogicalResult emitObject(llvm::Module &module, llvm::TargetMachine &machine,
                                 SmallVectorImpl<char> &object) {
   llvm::raw_svector_ostream stream(object);
@@ -153,6 +183,7 @@ FailureOr<std::string> mlir::moec::compileToSharedObject(ModuleOp module,
   llvmModule->setDataLayout(machine->createDataLayout());
   annotateFunctions(*llvmModule, target);
   optimize(*llvmModule, *machine);
+  expandMemoryIntrinsics(*llvmModule, *machine);
 
   SmallVector<char> object;
   if (failed(emitObject(*llvmModule, *machine, object)))

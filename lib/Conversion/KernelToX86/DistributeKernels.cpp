@@ -1,7 +1,9 @@
-//===- DistributeKernels.cpp - a workgroup's share of a generic kernel -------------------------===//
+//===- DistributeKernels.cpp - a workgroup's share of a generic kernel
+//-------------------------===//
 //
-// Results are cut along their leading dimensions into what the workgroup computes, and that into single rows; everything that
-// leads to a row is computed with it. So all that lives between two ops is one row.
+// Results are cut along their leading dimensions into what the workgroup computes, and that into
+// single rows; everything that leads to a row is computed with it. So all that lives between two
+// ops is one row.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -84,7 +86,8 @@ scf::ForOp Distributor::openLoop(Value begin, Value end) {
 }
 
 /// Computes the workgroup's extents of the cut dimensions and opens the loops over their rows.
-LogicalResult Distributor::cutWorkgroup(MaterializeInDestinationOp first, ArrayRef<int64_t> tileSizes) {
+LogicalResult Distributor::cutWorkgroup(MaterializeInDestinationOp first,
+                                        ArrayRef<int64_t> tileSizes) {
   Location loc = kernel.getLoc();
   auto type = cast<MemRefType>(first.getDest().getType());
   if (int64_t(tileSizes.size()) > type.getRank())
@@ -103,15 +106,19 @@ LogicalResult Distributor::cutWorkgroup(MaterializeInDestinationOp first, ArrayR
     int64_t tile = tileSizes[i];
     if (tile <= 0)
       continue;
-    // The row-major index is taken apart from the last dimension on; what is left belongs to the first one.
+    // The row-major index is taken apart from the last dimension on; what is left belongs to the
+    // first one.
     OpFoldResult id = workgroup;
     if (llvm::any_of(tileSizes.take_front(i), [](int64_t other) { return other > 0; })) {
-      OpFoldResult count = affine::makeComposedFoldedAffineApply(rewriter, loc, s0.ceilDiv(tile), {size});
+      OpFoldResult count =
+          affine::makeComposedFoldedAffineApply(rewriter, loc, s0.ceilDiv(tile), {size});
       id = affine::makeComposedFoldedAffineApply(rewriter, loc, s0 % s1, {workgroup, count});
-      workgroup = affine::makeComposedFoldedAffineApply(rewriter, loc, s0.floorDiv(s1), {workgroup, count});
+      workgroup =
+          affine::makeComposedFoldedAffineApply(rewriter, loc, s0.floorDiv(s1), {workgroup, count});
     }
     OpFoldResult offset = affine::makeComposedFoldedAffineApply(rewriter, loc, s0 * tile, {id});
-    AffineMap least = AffineMap::get(0, 2, {rewriter.getAffineConstantExpr(tile), s1 - s0}, rewriter.getContext());
+    AffineMap least = AffineMap::get(0, 2, {rewriter.getAffineConstantExpr(tile), s1 - s0},
+                                     rewriter.getContext());
     OpFoldResult length = rewriter.getIndexAttr(tile);
     std::optional<int64_t> known = getConstantIntValue(size);
     if (tile != 1 && (!known || *known % tile != 0))
@@ -126,19 +133,22 @@ LogicalResult Distributor::cutWorkgroup(MaterializeInDestinationOp first, ArrayR
     if (getConstantIntValue(extent.size) == 1)
       continue;
     Value begin = getValueOrCreateConstantIndexOp(rewriter, loc, extent.offset);
-    OpFoldResult endOffset = affine::makeComposedFoldedAffineApply(rewriter, loc, s0 + s1, {extent.offset, extent.size});
+    OpFoldResult endOffset =
+        affine::makeComposedFoldedAffineApply(rewriter, loc, s0 + s1, {extent.offset, extent.size});
     Value end = getValueOrCreateConstantIndexOp(rewriter, loc, endOffset);
     extent = {openLoop(begin, end).getInductionVar(), rewriter.getIndexAttr(1)};
   }
   return success();
 }
 
-/// Computes a result's tile at the insertion point, row by row where dimensions are dynamic or too large.
+/// Computes a result's tile at the insertion point, row by row where dimensions are dynamic or too
+/// large.
 LogicalResult Distributor::computeTile(MaterializeInDestinationOp root) {
   Location loc = root.getLoc();
   auto type = cast<MemRefType>(root.getDest().getType());
   int64_t rank = type.getRank();
-  SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0)), sizes, strides(rank, rewriter.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0)), sizes,
+      strides(rank, rewriter.getIndexAttr(1));
   for (int64_t i = 0; i < rank; ++i)
     sizes.push_back(memref::getMixedSize(rewriter, loc, root.getDest(), i));
   for (int64_t i = 0; i < std::min<int64_t>(rank, shared.size()); ++i) {
@@ -156,37 +166,45 @@ LogicalResult Distributor::computeTile(MaterializeInDestinationOp root) {
     if (size)
       elements /= *size;
     Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-    offsets[i] = openLoop(zero, getValueOrCreateConstantIndexOp(rewriter, loc, sizes[i])).getInductionVar();
+    offsets[i] =
+        openLoop(zero, getValueOrCreateConstantIndexOp(rewriter, loc, sizes[i])).getInductionVar();
     sizes[i] = rewriter.getIndexAttr(1);
   }
 
-  Value destination = memref::SubViewOp::create(rewriter, loc, root.getDest(), offsets, sizes, strides);
-  auto slice = tensor::ExtractSliceOp::create(rewriter, loc, root.getSource(), offsets, sizes, strides);
-  MaterializeInDestinationOp::create(rewriter, loc, TypeRange(), slice, destination, /*restrict=*/true, /*writable=*/true);
+  Value destination =
+      memref::SubViewOp::create(rewriter, loc, root.getDest(), offsets, sizes, strides);
+  auto slice =
+      tensor::ExtractSliceOp::create(rewriter, loc, root.getSource(), offsets, sizes, strides);
+  MaterializeInDestinationOp::create(rewriter, loc, TypeRange(), slice, destination,
+                                     /*restrict=*/true, /*writable=*/true);
   rewriter.eraseOp(root);
   fuseProducers(slice);
   return success();
 }
 
-/// Replaces a slice of something that only names memory or a part of another value. Returns whether it did.
+/// Replaces a slice of something that only names memory or a part of another value. Returns whether
+/// it did.
 bool Distributor::sliceThrough(tensor::ExtractSliceOp slice) {
   Location loc = slice.getLoc();
   Operation *producer = slice.getSource().getDefiningOp();
   if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(producer)) {
     auto type = memref::SubViewOp::inferRankReducedResultType(
-        slice.getType().getShape(), cast<MemRefType>(toTensor.getBuffer().getType()), slice.getMixedOffsets(),
-        slice.getMixedSizes(), slice.getMixedStrides());
-    Value view = memref::SubViewOp::create(rewriter, loc, cast<MemRefType>(type), toTensor.getBuffer(),
-                                           slice.getMixedOffsets(), slice.getMixedSizes(), slice.getMixedStrides());
-    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(slice, slice.getType(), view, /*restrict=*/true);
+        slice.getType().getShape(), cast<MemRefType>(toTensor.getBuffer().getType()),
+        slice.getMixedOffsets(), slice.getMixedSizes(), slice.getMixedStrides());
+    Value view = memref::SubViewOp::create(rewriter, loc, cast<MemRefType>(type),
+                                           toTensor.getBuffer(), slice.getMixedOffsets(),
+                                           slice.getMixedSizes(), slice.getMixedStrides());
+    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(slice, slice.getType(), view,
+                                                           /*restrict=*/true);
     return true;
   }
   if (auto inner = dyn_cast<tensor::ExtractSliceOp>(producer)) {
     SmallVector<OpFoldResult> offsets, sizes, strides;
-    if (failed(affine::mergeOffsetsSizesAndStrides(rewriter, loc, inner, slice, inner.getDroppedDims(), offsets, sizes,
-                                                   strides)))
+    if (failed(affine::mergeOffsetsSizesAndStrides(
+            rewriter, loc, inner, slice, inner.getDroppedDims(), offsets, sizes, strides)))
       return false;
-    auto merged = tensor::ExtractSliceOp::create(rewriter, loc, slice.getType(), inner.getSource(), offsets, sizes, strides);
+    auto merged = tensor::ExtractSliceOp::create(rewriter, loc, slice.getType(), inner.getSource(),
+                                                 offsets, sizes, strides);
     rewriter.replaceOp(slice, merged);
     worklist.push_back(merged);
     return true;
@@ -194,14 +212,16 @@ bool Distributor::sliceThrough(tensor::ExtractSliceOp slice) {
   if (auto cast = dyn_cast<tensor::CastOp>(producer)) {
     if (!isa<RankedTensorType>(cast.getSource().getType()))
       return false;
-    auto inner = tensor::ExtractSliceOp::create(rewriter, loc, slice.getType(), cast.getSource(), slice.getMixedOffsets(),
-                                                slice.getMixedSizes(), slice.getMixedStrides());
+    auto inner = tensor::ExtractSliceOp::create(rewriter, loc, slice.getType(), cast.getSource(),
+                                                slice.getMixedOffsets(), slice.getMixedSizes(),
+                                                slice.getMixedStrides());
     rewriter.replaceOp(slice, inner);
     worklist.push_back(inner);
     return true;
   }
   if (auto empty = dyn_cast<tensor::EmptyOp>(producer)) {
-    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(slice, slice.getMixedSizes(), slice.getType().getElementType());
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(slice, slice.getMixedSizes(),
+                                                 slice.getType().getElementType());
     return true;
   }
   return false;
@@ -220,7 +240,8 @@ void Distributor::fuseProducers(tensor::ExtractSliceOp first) {
     if (sliceThrough(slice) || !isa<TilingInterface>(result.getOwner()))
       continue;
     // The same slice of the same value is computed once.
-    FailureOr<TilingResult> tiled = tensor::replaceExtractSliceWithTiledProducer(rewriter, slice, result);
+    FailureOr<TilingResult> tiled =
+        tensor::replaceExtractSliceWithTiledProducer(rewriter, slice, result);
     if (failed(tiled))
       continue;
     Value value = tiled->tiledValues.front();

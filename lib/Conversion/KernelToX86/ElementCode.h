@@ -1,7 +1,7 @@
 //===- ElementCode.h - arithmetic on scalars and vectors alike --------------------------------===//
 //
-// Builds arith ops whose operands are all scalars or all vectors of one shape. Every operand of one call has the same shape;
-// integer operands have the width of the float type they belong to.
+// Builds arith ops whose operands are all scalars or all vectors of one shape. Every operand of one
+// call has the same shape; integer operands have the width of the float type they belong to.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@ namespace mlir::moec {
 
 class ElementCode {
 public:
-  /// `shape` is the type whose shape all values have. `hasFMA`: whether the target multiplies and adds in one instruction.
+  /// `shape` is the type whose shape all values have. `hasFMA`: whether the target multiplies and
+  /// adds in one instruction.
   ElementCode(OpBuilder &builder, Location loc, Type shape, bool hasFMA)
       : builder(builder), loc(loc), shape(dyn_cast<VectorType>(shape)), hasFMA(hasFMA) {}
 

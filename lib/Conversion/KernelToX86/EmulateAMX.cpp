@@ -1,6 +1,8 @@
-//===- EmulateAMX.cpp - AMX and AVX-512 intrinsics as plain code ----------------------------------===//
+//===- EmulateAMX.cpp - AMX and AVX-512 intrinsics as plain code
+//----------------------------------===//
 //
-// For tests on machines without these instructions: the same results, slowly. Tiles become vectors, products loops over them.
+// For tests on machines without these instructions: the same results, slowly. Tiles become vectors,
+// products loops over them.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -45,7 +47,8 @@ Value storeToStack(OpBuilder &builder, Operation *user, Value vector) {
   SmallVector<Value> zeros(type.getRank(), buildIndex(builder, user->getLoc(), 0));
   SmallVector<bool> inBounds(type.getRank(), true);
   vector::TransferWriteOp::create(builder, user->getLoc(), vector, stack, zeros,
-                                  builder.getMultiDimIdentityMap(type.getRank()), ArrayRef<bool>(inBounds));
+                                  builder.getMultiDimIdentityMap(type.getRank()),
+                                  ArrayRef<bool>(inBounds));
   return stack;
 }
 
@@ -65,7 +68,8 @@ Value widenFlushed(OpBuilder &builder, Location loc, Value value) {
   };
   Value bits = arith::BitcastOp::create(builder, loc, like(builder.getI16Type()), value);
   Value exponent = arith::AndIOp::create(builder, loc, bits, constant(0x7f80));
-  Value isSmall = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, exponent, constant(0));
+  Value isSmall =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, exponent, constant(0));
   Value sign = arith::AndIOp::create(builder, loc, bits, constant(0x8000));
   bits = arith::SelectOp::create(builder, loc, isSmall, sign, bits);
   value = arith::BitcastOp::create(builder, loc, type, bits);
@@ -77,7 +81,8 @@ Value buildZeros(OpBuilder &builder, Location loc, Type type) {
 }
 
 /// The position of row `row` of a tile that starts at `indices`.
-SmallVector<Value> indexRow(OpBuilder &builder, Location loc, ValueRange indices, Value stride, int64_t row) {
+SmallVector<Value> indexRow(OpBuilder &builder, Location loc, ValueRange indices, Value stride,
+                            int64_t row) {
   SmallVector<Value> result(indices);
   if (stride) {
     Value offset = arith::MulIOp::create(builder, loc, stride, buildIndex(builder, loc, row));
@@ -91,21 +96,26 @@ SmallVector<Value> indexRow(OpBuilder &builder, Location loc, ValueRange indices
 
 struct EmulateZero : OpConversionPattern<amx::TileZeroOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileZeroOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, buildZeros(rewriter, op.getLoc(), typeConverter->convertType(op.getType())));
+  LogicalResult matchAndRewrite(amx::TileZeroOp op, OpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op,
+                       buildZeros(rewriter, op.getLoc(), typeConverter->convertType(op.getType())));
     return success();
   }
 };
 
 struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileLoadOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(amx::TileLoadOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     auto type = cast<VectorType>(typeConverter->convertType(op.getType()));
     auto rowType = VectorType::get(type.getShape().back(), type.getElementType());
     Value tile = buildZeros(rewriter, op.getLoc(), type);
     for (int64_t row = 0; row < type.getShape()[0]; ++row) {
-      SmallVector<Value> indices = indexRow(rewriter, op.getLoc(), adaptor.getIndices(), adaptor.getStride(), row);
-      Value values = vector::LoadOp::create(rewriter, op.getLoc(), rowType, adaptor.getBase(), indices);
+      SmallVector<Value> indices =
+          indexRow(rewriter, op.getLoc(), adaptor.getIndices(), adaptor.getStride(), row);
+      Value values =
+          vector::LoadOp::create(rewriter, op.getLoc(), rowType, adaptor.getBase(), indices);
       tile = vector::InsertOp::create(rewriter, op.getLoc(), values, tile, row);
     }
     rewriter.replaceOp(op, tile);
@@ -115,10 +125,12 @@ struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
 
 struct EmulateStore : OpConversionPattern<amx::TileStoreOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileStoreOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(amx::TileStoreOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     int64_t rows = cast<VectorType>(adaptor.getVal().getType()).getShape()[0];
     for (int64_t row = 0; row < rows; ++row) {
-      SmallVector<Value> indices = indexRow(rewriter, op.getLoc(), adaptor.getIndices(), adaptor.getStride(), row);
+      SmallVector<Value> indices =
+          indexRow(rewriter, op.getLoc(), adaptor.getIndices(), adaptor.getStride(), row);
       Value values = vector::ExtractOp::create(rewriter, op.getLoc(), adaptor.getVal(), row);
       vector::StoreOp::create(rewriter, op.getLoc(), values, adaptor.getBase(), indices);
     }
@@ -130,7 +142,8 @@ struct EmulateStore : OpConversionPattern<amx::TileStoreOp> {
 /// c[m, n] += sum over k of a[m, 2 k] b[k, 2 n] and, apart, of a[m, 2 k + 1] b[k, 2 n + 1].
 struct EmulateProduct : OpConversionPattern<amx::TileMulFOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileMulFOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(amx::TileMulFOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     if (!op.getLhsTileType().getElementType().isBF16())
       return rewriter.notifyMatchFailure(op, "only bf16 products are emulated");
     Location loc = op.getLoc();
@@ -142,14 +155,15 @@ struct EmulateProduct : OpConversionPattern<amx::TileMulFOp> {
     Value c = storeToStack(rewriter, op, adaptor.getAcc());
     Value zero = buildIndex(rewriter, loc, 0), one = buildIndex(rewriter, loc, 1);
 
-    auto rows = scf::ForOp::create(rewriter, loc, zero, buildIndex(rewriter, loc, type.getShape()[0]), one);
+    auto rows =
+        scf::ForOp::create(rewriter, loc, zero, buildIndex(rewriter, loc, type.getShape()[0]), one);
     {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(rows.getBody());
       Value m = rows.getInductionVar(), none = buildZeros(rewriter, loc, rowType);
       auto pairs = scf::ForOp::create(rewriter, loc, zero,
-                                      buildIndex(rewriter, loc, op.getRhsTileType().getShape()[0]), one,
-                                      ValueRange{none, none});
+                                      buildIndex(rewriter, loc, op.getRhsTileType().getShape()[0]),
+                                      one, ValueRange{none, none});
       {
         OpBuilder::InsertionGuard inner(rewriter);
         rewriter.setInsertionPointToStart(pairs.getBody());
@@ -160,9 +174,11 @@ struct EmulateProduct : OpConversionPattern<amx::TileMulFOp> {
         SmallVector<Value> sums;
         for (int half = 0; half < 2; ++half) {
           Value element = memref::LoadOp::create(rewriter, loc, a, ValueRange{m, column});
-          Value factor = vector::BroadcastOp::create(rewriter, loc, rowType, widenFlushed(rewriter, loc, element));
+          Value factor = vector::BroadcastOp::create(rewriter, loc, rowType,
+                                                     widenFlushed(rewriter, loc, element));
           Value other = widenFlushed(rewriter, loc, halves.getResult(half));
-          sums.push_back(math::FmaOp::create(rewriter, loc, factor, other, pairs.getRegionIterArg(half)));
+          sums.push_back(
+              math::FmaOp::create(rewriter, loc, factor, other, pairs.getRegionIterArg(half)));
           column = addIndex(rewriter, loc, column, one);
         }
         scf::YieldOp::create(rewriter, loc, sums);
@@ -189,17 +205,20 @@ Value buildLookup(PatternRewriter &rewriter, Operation *user, Value table, Value
     indices = arith::ExtUIOp::create(rewriter, loc, indexType, indices);
   else if (cast<VectorType>(indices.getType()).getElementTypeBitWidth() > 32)
     indices = arith::TruncIOp::create(rewriter, loc, indexType, indices);
-  Value mask = arith::ConstantOp::create(rewriter, loc, DenseElementsAttr::get(indexType, rewriter.getI32IntegerAttr(size - 1)));
+  Value mask = arith::ConstantOp::create(
+      rewriter, loc, DenseElementsAttr::get(indexType, rewriter.getI32IntegerAttr(size - 1)));
   indices = arith::AndIOp::create(rewriter, loc, indices, mask);
   Value stack = storeToStack(rewriter, user, table);
   auto maskType = VectorType::get(size, rewriter.getI1Type());
   Value all = arith::ConstantOp::create(rewriter, loc, DenseElementsAttr::get(maskType, true));
-  return vector::GatherOp::create(rewriter, loc, type, stack, ValueRange{buildIndex(rewriter, loc, 0)}, indices, all,
+  return vector::GatherOp::create(rewriter, loc, type, stack,
+                                  ValueRange{buildIndex(rewriter, loc, 0)}, indices, all,
                                   buildZeros(rewriter, loc, type));
 }
 
 /// acc[n] + a[2 n + 1] b[2 n + 1] + a[2 n] b[2 n], subnormal inputs flushed.
-Value buildPairProducts(PatternRewriter &rewriter, Operation *user, Value accumulator, Value a, Value b) {
+Value buildPairProducts(PatternRewriter &rewriter, Operation *user, Value accumulator, Value a,
+                        Value b) {
   Location loc = user->getLoc();
   auto type = cast<VectorType>(accumulator.getType());
   auto pairs = VectorType::get(2 * type.getNumElements(), rewriter.getBF16Type());
@@ -210,14 +229,16 @@ Value buildPairProducts(PatternRewriter &rewriter, Operation *user, Value accumu
   };
   auto first = split(a), second = split(b);
   for (int half : {1, 0})
-    accumulator = math::FmaOp::create(rewriter, loc, widenFlushed(rewriter, loc, first.getResult(half)),
-                                      widenFlushed(rewriter, loc, second.getResult(half)), accumulator);
+    accumulator =
+        math::FmaOp::create(rewriter, loc, widenFlushed(rewriter, loc, first.getResult(half)),
+                            widenFlushed(rewriter, loc, second.getResult(half)), accumulator);
   return accumulator;
 }
 
 struct EmulateIntrinsic : OpRewritePattern<LLVM::CallIntrinsicOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(LLVM::CallIntrinsicOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(LLVM::CallIntrinsicOp op,
+                                PatternRewriter &rewriter) const override {
     StringRef name = op.getIntrin();
     OperandRange operands = op.getArgs();
     Value result;
@@ -226,7 +247,8 @@ struct EmulateIntrinsic : OpRewritePattern<LLVM::CallIntrinsicOp> {
     else if (name.starts_with("llvm.x86.avx512bf16.dpbf16ps."))
       result = buildPairProducts(rewriter, op, operands[0], operands[1], operands[2]);
     else if (name.starts_with("llvm.x86.avx512bf16.cvtneps2bf16."))
-      result = arith::TruncFOp::create(rewriter, op.getLoc(), op.getResult(0).getType(), operands[0]);
+      result =
+          arith::TruncFOp::create(rewriter, op.getLoc(), op.getResult(0).getType(), operands[0]);
     if (!result)
       return failure();
     rewriter.replaceOp(op, result);

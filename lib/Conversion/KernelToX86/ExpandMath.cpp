@@ -88,15 +88,20 @@ struct ExpandMath : moec::impl::ExpandMathPassBase<ExpandMath> {
     add<math::Log1pOp>(patterns, fma, buildLog1P);
     add<math::Log2Op>(patterns, fma, buildLog2);
     add<math::Log10Op>(patterns, fma, buildLog10);
-    add<math::SinOp>(patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, false); });
-    add<math::CosOp>(patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, true); });
+    add<math::SinOp>(
+        patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, false); });
+    add<math::CosOp>(
+        patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, true); });
     add<math::RsqrtOp>(
         patterns, fma,
-        +[](ElementCode &code, Value x) { return code.div(code.real(x.getType(), 1.0), code.sqrt(x)); },
+        +[](ElementCode &code, Value x) {
+          return code.div(code.real(x.getType(), 1.0), code.sqrt(x));
+        },
         /*inF64=*/true);
-    patterns.add<ExpandFunction<math::PowFOp>>(
-        &getContext(), fma, false,
-        [](ElementCode &code, math::PowFOp op) { return buildPower(code, op.getLhs(), op.getRhs()); });
+    patterns.add<ExpandFunction<math::PowFOp>>(&getContext(), fma, false,
+                                               [](ElementCode &code, math::PowFOp op) {
+                                                 return buildPower(code, op.getLhs(), op.getRhs());
+                                               });
     if (!fma)
       patterns.add<ExpandFunction<math::FmaOp>>(
           &getContext(), fma, true, [](ElementCode &code, math::FmaOp op) {
@@ -105,7 +110,8 @@ struct ExpandMath : moec::impl::ExpandMathPassBase<ExpandMath> {
     math::populateExpansionPatterns(
         patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "fpowi", "clampf", "sincos"});
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-      return llvm::is_contained({"math.atan", "math.atan2", "math.asin", "math.acos", "math.cbrt", "math.erfc"}, name);
+      return llvm::is_contained(
+          {"math.atan", "math.atan2", "math.asin", "math.acos", "math.cbrt", "math.erfc"}, name);
     });
 
     FrozenRewritePatternSet frozen(std::move(patterns));

@@ -1,4 +1,5 @@
-//===- FuseKernels.cpp - elementwise chains inside a kernel ------------------------------------===//
+//===- FuseKernels.cpp - elementwise chains inside a kernel
+//------------------------------------===//
 
 #include "moec/Conversion/Passes.h"
 
@@ -19,7 +20,8 @@ using namespace mlir::moec;
 /// Nothing but conversions between element types: cheaper to repeat than to keep.
 static bool onlyConverts(linalg::LinalgOp op) {
   return llvm::all_of(op.getBlock()->without_terminator(), [](Operation &inner) {
-    return isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::ExtUIOp, arith::ConstantOp>(inner);
+    return isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::ExtUIOp, arith::ConstantOp>(
+        inner);
   });
 }
 
@@ -40,28 +42,31 @@ namespace {
 /// A reshape of an argument is a reshape of its buffer.
 struct ReshapeBuffer : OpRewritePattern<tensor::CollapseShapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op,
+                                PatternRewriter &rewriter) const override {
     auto source = op.getSrc().getDefiningOp<bufferization::ToTensorOp>();
     if (!source)
       return failure();
     Value buffer = memref::CollapseShapeOp::create(rewriter, op.getLoc(), source.getBuffer(),
                                                    op.getReassociationIndices());
-    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(op, op.getType(), buffer, source.getRestrict(),
-                                                           source.getWritable());
+    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(
+        op, op.getType(), buffer, source.getRestrict(), source.getWritable());
     return success();
   }
 };
 
 struct ExpandBuffer : OpRewritePattern<tensor::ExpandShapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tensor::ExpandShapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(tensor::ExpandShapeOp op,
+                                PatternRewriter &rewriter) const override {
     auto source = op.getSrc().getDefiningOp<bufferization::ToTensorOp>();
     if (!source)
       return failure();
-    Value buffer = memref::ExpandShapeOp::create(rewriter, op.getLoc(), op.getType().getShape(), source.getBuffer(),
-                                                 op.getReassociationIndices(), op.getMixedOutputShape());
-    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(op, op.getType(), buffer, source.getRestrict(),
-                                                           source.getWritable());
+    Value buffer = memref::ExpandShapeOp::create(rewriter, op.getLoc(), op.getType().getShape(),
+                                                 source.getBuffer(), op.getReassociationIndices(),
+                                                 op.getMixedOutputShape());
+    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(
+        op, op.getType(), buffer, source.getRestrict(), source.getWritable());
     return success();
   }
 };
@@ -69,7 +74,8 @@ struct ExpandBuffer : OpRewritePattern<tensor::ExpandShapeOp> {
 /// A result that is reshaped at the end is written through a reshaped buffer.
 struct WriteCollapsed : OpRewritePattern<bufferization::MaterializeInDestinationOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(bufferization::MaterializeInDestinationOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(bufferization::MaterializeInDestinationOp op,
+                                PatternRewriter &rewriter) const override {
     if (!isa<MemRefType>(op.getDest().getType()))
       return failure();
     Value source, buffer;
@@ -82,7 +88,8 @@ struct WriteCollapsed : OpRewritePattern<bufferization::MaterializeInDestination
                                              collapse.getReassociationIndices(), sizes);
     } else if (auto expand = op.getSource().getDefiningOp<tensor::ExpandShapeOp>()) {
       source = expand.getSrc();
-      buffer = memref::CollapseShapeOp::create(rewriter, op.getLoc(), op.getDest(), expand.getReassociationIndices());
+      buffer = memref::CollapseShapeOp::create(rewriter, op.getLoc(), op.getDest(),
+                                               expand.getReassociationIndices());
     } else if (auto cast = op.getSource().getDefiningOp<tensor::CastOp>()) {
       source = cast.getSource();
       auto type = dyn_cast<RankedTensorType>(source.getType());
@@ -95,8 +102,8 @@ struct WriteCollapsed : OpRewritePattern<bufferization::MaterializeInDestination
     } else {
       return failure();
     }
-    bufferization::MaterializeInDestinationOp::create(rewriter, op.getLoc(), TypeRange(), source, buffer,
-                                                      op.getRestrict(), op.getWritable());
+    bufferization::MaterializeInDestinationOp::create(rewriter, op.getLoc(), TypeRange(), source,
+                                                      buffer, op.getRestrict(), op.getWritable());
     rewriter.eraseOp(op);
     return success();
   }
@@ -105,20 +112,23 @@ struct WriteCollapsed : OpRewritePattern<bufferization::MaterializeInDestination
 /// A concatenation that is a result is written part by part.
 struct WriteConcatenation : OpRewritePattern<bufferization::MaterializeInDestinationOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(bufferization::MaterializeInDestinationOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(bufferization::MaterializeInDestinationOp op,
+                                PatternRewriter &rewriter) const override {
     auto concat = op.getSource().getDefiningOp<tensor::ConcatOp>();
     if (!concat || !isa<MemRefType>(op.getDest().getType()))
       return failure();
     Location loc = op.getLoc();
     int64_t rank = concat.getResultType().getRank(), dim = concat.getDim();
-    SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0)), strides(rank, rewriter.getIndexAttr(1));
+    SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0)),
+        strides(rank, rewriter.getIndexAttr(1));
     AffineExpr sum = rewriter.getAffineSymbolExpr(0) + rewriter.getAffineSymbolExpr(1);
     for (Value part : concat.getInputs()) {
       SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, part);
       Value view = memref::SubViewOp::create(rewriter, loc, op.getDest(), offsets, sizes, strides);
-      bufferization::MaterializeInDestinationOp::create(rewriter, loc, TypeRange(), part, view, op.getRestrict(),
-                                                        op.getWritable());
-      offsets[dim] = affine::makeComposedFoldedAffineApply(rewriter, loc, sum, {offsets[dim], sizes[dim]});
+      bufferization::MaterializeInDestinationOp::create(rewriter, loc, TypeRange(), part, view,
+                                                        op.getRestrict(), op.getWritable());
+      offsets[dim] =
+          affine::makeComposedFoldedAffineApply(rewriter, loc, sum, {offsets[dim], sizes[dim]});
     }
     rewriter.eraseOp(op);
     return success();
@@ -129,7 +139,8 @@ struct WriteConcatenation : OpRewritePattern<bufferization::MaterializeInDestina
 struct FillInsteadOfSplat : OpRewritePattern<tensor::SplatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::SplatOp op, PatternRewriter &rewriter) const override {
-    Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), op.getType(), op.getDynamicSizes());
+    Value empty =
+        tensor::EmptyOp::create(rewriter, op.getLoc(), op.getType(), op.getDynamicSizes());
     rewriter.replaceOpWithNewOp<linalg::FillOp>(op, op.getInput(), empty);
     return success();
   }

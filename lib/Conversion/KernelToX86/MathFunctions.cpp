@@ -1,7 +1,8 @@
 //===- MathFunctions.cpp - elementary functions as arithmetic ---------------------------------===//
 //
-// Arguments are reduced by two- or three-part constants whose leading parts have trailing zeros, so that the reduction is
-// exact without fused multiply-add, too. Where a Taylor series is short enough it is used: no tables of magic numbers.
+// Arguments are reduced by two- or three-part constants whose leading parts have trailing zeros, so
+// that the reduction is exact without fused multiply-add, too. Where a Taylor series is short
+// enough it is used: no tables of magic numbers.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -21,19 +22,20 @@ namespace {
 /// What depends on the precision of a function.
 struct Format {
   int mantissaBits, bias;
-  double rounder;                ///< adding and subtracting it rounds to an integer
-  double ln2High, ln2Low;        ///< n * ln2High is exact for every exponent n
-  double lowestExp, highestExp;  ///< exp is 0 below, infinite above
+  double rounder;               ///< adding and subtracting it rounds to an integer
+  double ln2High, ln2Low;       ///< n * ln2High is exact for every exponent n
+  double lowestExp, highestExp; ///< exp is 0 below, infinite above
   double smallestNormal;
-  int expTerms, logTerms;        ///< of the series
+  int expTerms, logTerms; ///< of the series
 };
 } // namespace
 
 static const Format &getFormat(Type type) {
-  static const Format single = {23,     127,   0x1.8p23, 0x1.62e4p-1, 0x1.7f7d1cf79abcap-20,
+  static const Format single = {23,     127,  0x1.8p23, 0x1.62e4p-1, 0x1.7f7d1cf79abcap-20,
                                 -104.0, 89.0, 0x1p-126, 7,           4};
-  static const Format wide = {52,     1023,  0x1.8p52,  0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33,
-                              -746.0, 710.0, 0x1p-1022, 13,                   10};
+  static const Format wide = {
+      52,        1023, 0x1.8p52, 0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33, -746.0, 710.0,
+      0x1p-1022, 13,   10};
   return getElementTypeOrSelf(type).isF64() ? wide : single;
 }
 
@@ -54,13 +56,15 @@ struct ReducedExponent {
 static ReducedExponent reduceExponent(ElementCode &code, Value x) {
   Type type = x.getType(), integerType = code.integerLike(type);
   const Format &format = getFormat(type);
-  // Adding the rounder leaves the integer in the low bits of the mantissa: no conversion, and NaN does no harm.
+  // Adding the rounder leaves the integer in the low bits of the mantissa: no conversion, and NaN
+  // does no harm.
   Value rounder = code.real(type, format.rounder);
   Value shifted = code.multiplyAdd(x, code.real(type, std::numbers::log2e), rounder);
   Value n = code.sub(shifted, rounder);
   Value r = code.multiplyAdd(n, code.real(type, -format.ln2High), x);
   r = code.multiplyAdd(n, code.real(type, -format.ln2Low), r);
-  Value integerN = code.subInteger(code.bitcast(integerType, shifted), code.bitcast(integerType, rounder));
+  Value integerN =
+      code.subInteger(code.bitcast(integerType, shifted), code.bitcast(integerType, rounder));
   return {integerN, r};
 }
 
@@ -99,12 +103,14 @@ Value mlir::moec::buildLog(ElementCode &code, Value x) {
   int scale = format.mantissaBits + 1;
   Value scaled = code.select(isSubnormal, code.mul(x, code.real(type, std::ldexp(1.0, scale))), x);
 
-  // x = 2^e m with m in [sqrt(1/2), sqrt(2)): subtracting the bits of sqrt(1/2) moves the border of the exponent there.
+  // x = 2^e m with m in [sqrt(1/2), sqrt(2)): subtracting the bits of sqrt(1/2) moves the border of
+  // the exponent there.
   Value bits = code.bitcast(integerType, scaled);
   int64_t border = format.mantissaBits == 23 ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
   Value offset = code.subInteger(bits, code.integer(integerType, border));
   Value exponent = code.shiftRightSigned(offset, format.mantissaBits);
-  Value mantissa = code.bitcast(type, code.subInteger(bits, code.shiftLeft(exponent, format.mantissaBits)));
+  Value mantissa =
+      code.bitcast(type, code.subInteger(bits, code.shiftLeft(exponent, format.mantissaBits)));
   Value e = code.toReal(type, exponent);
   e = code.select(isSubnormal, code.sub(e, code.real(type, scale)), e);
 
@@ -127,7 +133,8 @@ Value mlir::moec::buildLog(ElementCode &code, Value x) {
   // Infinity and NaN are their own logarithm.
   Value isFinite = code.compare(FloatPredicate::OLT, x, code.real(type, infinity));
   result = code.select(isFinite, result, x);
-  result = code.select(code.compare(FloatPredicate::OEQ, x, zero), code.real(type, -infinity), result);
+  result =
+      code.select(code.compare(FloatPredicate::OEQ, x, zero), code.real(type, -infinity), result);
   return code.select(code.compare(FloatPredicate::OLT, x, zero),
                      code.real(type, std::numeric_limits<double>::quiet_NaN()), result);
 }
@@ -143,7 +150,8 @@ Value mlir::moec::buildTanh(ElementCode &code, Value x) {
   Value large = code.copySign(code.div(t, code.add(t, code.real(type, 2.0))), x);
   // Near zero the quotient's three roundings would show: the Taylor series has one.
   Value square = code.mul(x, x);
-  Value series = code.polynomial(square, {-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3});
+  Value series =
+      code.polynomial(square, {-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3});
   Value small = code.multiplyAdd(code.mul(series, square), x, x);
   Value isSmall = code.compare(FloatPredicate::OLT, code.abs(x), code.real(type, 0.25));
   return code.select(isSmall, small, large);
@@ -153,12 +161,12 @@ Value mlir::moec::buildErf(ElementCode &code, Value x) {
   Type type = x.getType();
   Value magnitude = code.abs(x);
   // Below 1: x + x P(x^2), above: 1 - exp(-Q(x)). P and Q are minimax fits.
-  static constexpr double small[] = {7.853861461626366e-05,  -0.0008010193705558777, 0.005188327748328447,
-                                     -0.026853812858462334,  0.1128358542919159,     -0.3761262595653534,
-                                     0.12837916612625122};
-  static constexpr double large[] = {-0.00018637919856701046, 0.0029476583003997803, -0.02183806337416172,
-                                     0.10310675203800201,     0.638144850730896,     1.1270891427993774,
-                                     0.0003415230312384665};
+  static constexpr double small[] = {
+      7.853861461626366e-05, -0.0008010193705558777, 0.005188327748328447, -0.026853812858462334,
+      0.1128358542919159,    -0.3761262595653534,    0.12837916612625122};
+  static constexpr double large[] = {
+      -0.00018637919856701046, 0.0029476583003997803, -0.02183806337416172, 0.10310675203800201,
+      0.638144850730896,       1.1270891427993774,    0.0003415230312384665};
   Value inner = code.multiplyAdd(code.polynomial(code.mul(x, x), small), x, x);
   Value outer = code.polynomial(code.clamp(magnitude, 0.0, 4.0), large);
   outer = code.sub(code.real(type, 1.0), buildExp(code, code.negate(outer)));
@@ -181,16 +189,19 @@ Value mlir::moec::buildSine(ElementCode &code, Value x, bool cosine) {
                                            code.bitcast(i64, shifted));
 
   Value r2 = code.mul(r, r);
-  Value sine = code.polynomial(r2, {-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6});
+  Value sine =
+      code.polynomial(r2, {-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6});
   sine = code.multiplyAdd(code.mul(sine, r2), r, r);
-  Value cosineValue = code.polynomial(r2, {1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24});
+  Value cosineValue =
+      code.polynomial(r2, {1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24});
   cosineValue = code.multiplyAdd(cosineValue, code.mul(r2, r2),
                                  code.multiplyAdd(r2, code.real(f32, -0.5), code.real(f32, 1.0)));
 
   if (cosine)
     quadrant = code.addInteger(quadrant, code.integer(quadrant.getType(), 1));
   Value odd = code.bitAnd(quadrant, code.integer(quadrant.getType(), 1));
-  Value result = code.select(code.compare(IntegerPredicate::ne, odd, code.integer(odd.getType(), 0)), cosineValue, sine);
+  Value result = code.select(
+      code.compare(IntegerPredicate::ne, odd, code.integer(odd.getType(), 0)), cosineValue, sine);
   Value sign = code.shiftLeft(code.bitAnd(quadrant, code.integer(quadrant.getType(), 2)), 30);
   return code.bitcast(f32, code.bitXor(code.bitcast(sign.getType(), result), sign));
 }
@@ -210,7 +221,8 @@ Value mlir::moec::buildExpM1(ElementCode &code, Value x) {
   return buildWide(code, x, [&](Value wide) {
     Value one = code.real(wide.getType(), 1.0);
     // Below 2^-24 the subtraction would leave too few bits: x + x^2/2 is exact there.
-    Value isSmall = code.compare(FloatPredicate::OLT, code.abs(wide), code.real(wide.getType(), 0x1p-24));
+    Value isSmall =
+        code.compare(FloatPredicate::OLT, code.abs(wide), code.real(wide.getType(), 0x1p-24));
     Value small = code.multiplyAdd(code.mul(wide, wide), code.real(wide.getType(), 0.5), wide);
     return code.select(isSmall, small, code.sub(buildExp(code, wide), one));
   });
@@ -218,9 +230,11 @@ Value mlir::moec::buildExpM1(ElementCode &code, Value x) {
 
 Value mlir::moec::buildLog1P(ElementCode &code, Value x) {
   return buildWide(code, x, [&](Value wide) {
-    Value isSmall = code.compare(FloatPredicate::OLT, code.abs(wide), code.real(wide.getType(), 0x1p-24));
+    Value isSmall =
+        code.compare(FloatPredicate::OLT, code.abs(wide), code.real(wide.getType(), 0x1p-24));
     Value small = code.multiplyAdd(code.mul(wide, wide), code.real(wide.getType(), -0.5), wide);
-    return code.select(isSmall, small, buildLog(code, code.add(wide, code.real(wide.getType(), 1.0))));
+    return code.select(isSmall, small,
+                       buildLog(code, code.add(wide, code.real(wide.getType(), 1.0))));
   });
 }
 
@@ -242,21 +256,33 @@ Value mlir::moec::buildPower(ElementCode &code, Value base, Value exponent) {
   Value zero = code.real(f64, 0.0), one = code.real(f64, 1.0);
   Value magnitude = buildExp(code, code.mul(e, buildLog(code, code.abs(b))));
 
-  // A negative base takes integers only; an odd one makes the result negative. Numbers from 2^53 on are even.
-  Value isNegative = code.compare(IntegerPredicate::slt, code.bitcast(i64, b), code.integer(i64, 0));
+  // A negative base takes integers only; an odd one makes the result negative. Numbers from 2^53 on
+  // are even.
+  Value isNegative =
+      code.compare(IntegerPredicate::slt, code.bitcast(i64, b), code.integer(i64, 0));
   auto isInteger = [&](Value x) {
-    return code.compare(FloatPredicate::OEQ, Value(math::FloorOp::create(code.builder, code.loc, x)), x);
+    return code.compare(FloatPredicate::OEQ,
+                        Value(math::FloorOp::create(code.builder, code.loc, x)), x);
   };
   Value isOdd = code.bitXor(isInteger(code.mul(e, code.real(f64, 0.5))), isInteger(e));
   Value isOddInteger = code.bitAnd(isInteger(e), isOdd);
-  Value result = code.select(code.bitAnd(isNegative, isOddInteger), code.negate(magnitude), magnitude);
-  Value isInvalid = code.bitAnd(code.compare(FloatPredicate::OLT, b, zero), code.compare(FloatPredicate::ONE, code.sub(e, Value(math::FloorOp::create(code.builder, code.loc, e))), zero));
+  Value result =
+      code.select(code.bitAnd(isNegative, isOddInteger), code.negate(magnitude), magnitude);
+  Value isInvalid = code.bitAnd(
+      code.compare(FloatPredicate::OLT, b, zero),
+      code.compare(FloatPredicate::ONE,
+                   code.sub(e, Value(math::FloorOp::create(code.builder, code.loc, e))), zero));
   // An infinite base has no invalid exponents, and an infinite exponent counts as even.
-  isInvalid = code.bitAnd(isInvalid, code.compare(FloatPredicate::OGT, b, code.real(f64, -std::numeric_limits<double>::infinity())));
+  isInvalid = code.bitAnd(isInvalid,
+                          code.compare(FloatPredicate::OGT, b,
+                                       code.real(f64, -std::numeric_limits<double>::infinity())));
   result = code.select(isInvalid, code.real(f64, std::numeric_limits<double>::quiet_NaN()), result);
   // x^0 and 1^y are 1, for NaN, too; (-1)^(+-infinity) is 1.
-  Value isOne = code.bitOr(code.compare(FloatPredicate::OEQ, e, zero), code.compare(FloatPredicate::OEQ, b, one));
-  Value isInfinite = code.compare(FloatPredicate::OEQ, code.abs(e), code.real(f64, std::numeric_limits<double>::infinity()));
-  isOne = code.bitOr(isOne, code.bitAnd(isInfinite, code.compare(FloatPredicate::OEQ, b, code.real(f64, -1.0))));
+  Value isOne = code.bitOr(code.compare(FloatPredicate::OEQ, e, zero),
+                           code.compare(FloatPredicate::OEQ, b, one));
+  Value isInfinite = code.compare(FloatPredicate::OEQ, code.abs(e),
+                                  code.real(f64, std::numeric_limits<double>::infinity()));
+  isOne = code.bitOr(
+      isOne, code.bitAnd(isInfinite, code.compare(FloatPredicate::OEQ, b, code.real(f64, -1.0))));
   return code.truncate(code.f32(), code.select(isOne, one, result));
 }

@@ -1,7 +1,7 @@
 //===- MathFunctions.h - elementary functions as arithmetic -----------------------------------===//
 //
-// Code that vectorises and calls nothing: within one or two units in the last place of f32. Infinities, NaN, zeros and
-// subnormal numbers are treated as the C library treats them.
+// Code that vectorises and calls nothing: within one or two units in the last place of f32.
+// Infinities, NaN, zeros and subnormal numbers are treated as the C library treats them.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ Value buildLog(ElementCode &code, Value x);
 Value buildTanh(ElementCode &code, Value x);
 Value buildErf(ElementCode &code, Value x);
 
-/// In f32, the angle reduced in f64: accurate for every angle up to 2^29. `cosine`: cos instead of sin.
+/// In f32, the angle reduced in f64: accurate for every angle up to 2^29. `cosine`: cos instead of
+/// sin.
 Value buildSine(ElementCode &code, Value x, bool cosine);
 
 // In f32, by way of f64.

@@ -1,4 +1,5 @@
-//===- PlaceTemporaries.cpp - temporaries on the stack -----------------------------------------===//
+//===- PlaceTemporaries.cpp - temporaries on the stack
+//-----------------------------------------===//
 
 #include "moec/Conversion/Passes.h"
 
@@ -24,12 +25,14 @@ static FailureOr<int64_t> boundBytes(memref::AllocOp op) {
   MemRefType type = op.getType();
   if (!type.getElementType().isIntOrIndexOrFloat())
     return failure();
-  int64_t bytes = type.getElementType().isIndex() ? 8 : llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  int64_t bytes =
+      type.getElementType().isIndex() ? 8 : llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   auto dynamic = op.getDynamicSizes().begin();
   for (int64_t size : type.getShape()) {
     if (ShapedType::isDynamic(size)) {
       FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
-          presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(*dynamic++), nullptr, /*closedUB=*/true);
+          presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(*dynamic++), nullptr,
+          /*closedUB=*/true);
       if (failed(bound))
         return failure();
       size = std::max<int64_t>(*bound, 0);
@@ -56,12 +59,13 @@ struct PlaceTemporaries : moec::impl::PlaceTemporariesPassBase<PlaceTemporaries>
     for (memref::AllocOp op : allocations) {
       FailureOr<int64_t> bytes = boundBytes(op);
       if (failed(bytes))
-        return op.emitError() << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()
-                              << " whose size is not bounded; the ops that it connects cannot be one kernel";
+        return op.emitError()
+               << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()
+               << " whose size is not bounded; the ops that it connects cannot be one kernel";
       total += *bytes;
       if (total > stackBytes)
-        return op.emitError() << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()
-                              << " and so more than " << stackBytes
+        return op.emitError() << "kernel '" << kernel.getName() << "' needs a temporary "
+                              << op.getType() << " and so more than " << stackBytes
                               << " bytes of stack; the ops that it connects cannot be one kernel";
       // In the entry block: a loop would take new stack in each iteration.
       rewriter.setInsertionPointToStart(&kernel.getBody().front());
@@ -75,7 +79,8 @@ struct PlaceTemporaries : moec::impl::PlaceTemporariesPassBase<PlaceTemporaries>
       Value stack = memref::AllocaOp::create(rewriter, op.getLoc(), bytesType, align);
       rewriter.setInsertionPoint(op);
       Value zero = arith::ConstantIndexOp::create(rewriter, op.getLoc(), 0);
-      rewriter.replaceOpWithNewOp<memref::ViewOp>(op, op.getType(), stack, zero, op.getDynamicSizes());
+      rewriter.replaceOpWithNewOp<memref::ViewOp>(op, op.getType(), stack, zero,
+                                                  op.getDynamicSizes());
     }
     kernel.walk([&](memref::DeallocOp op) { rewriter.eraseOp(op); });
     return success();

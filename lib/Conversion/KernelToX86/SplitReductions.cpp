@@ -1,7 +1,9 @@
-//===- SplitReductions.cpp - sums in vector lanes ----------------------------------------------===//
+//===- SplitReductions.cpp - sums in vector lanes
+//----------------------------------------------===//
 //
-// A reduction along the dimension whose elements are neighbours in memory is kept in several vectors of partial results, which
-// are combined once at the end. The order is fixed by the op's size and the target alone.
+// A reduction along the dimension whose elements are neighbours in memory is kept in several
+// vectors of partial results, which are combined once at the end. The order is fixed by the op's
+// size and the target alone.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -36,16 +38,19 @@ static FailureOr<linalg::GenericOp> isolateRow(IRRewriter &rewriter, linalg::Gen
   if (isRow)
     return op;
   rewriter.setInsertionPoint(op);
-  FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(
-      rewriter, cast<TilingInterface>(op.getOperation()), scf::SCFTilingOptions().setTileSizes(tileSizes));
+  FailureOr<scf::SCFTilingResult> tiled =
+      scf::tileUsingSCF(rewriter, cast<TilingInterface>(op.getOperation()),
+                        scf::SCFTilingOptions().setTileSizes(tileSizes));
   if (failed(tiled) || tiled->tiledOps.size() != 1)
     return failure();
   rewriter.replaceOp(op, tiled->replacements);
   return cast<linalg::GenericOp>(tiled->tiledOps.front());
 }
 
-/// Cuts the reduction at `at`: a first op that reduces what comes before and one that goes on from its result. Returns the first.
-static FailureOr<linalg::GenericOp> cutReduction(IRRewriter &rewriter, linalg::GenericOp op, unsigned dim, int64_t at) {
+/// Cuts the reduction at `at`: a first op that reduces what comes before and one that goes on from
+/// its result. Returns the first.
+static FailureOr<linalg::GenericOp> cutReduction(IRRewriter &rewriter, linalg::GenericOp op,
+                                                 unsigned dim, int64_t at) {
   rewriter.setInsertionPoint(op);
   SmallVector<OpFoldResult> offsets, sizes;
   for (int64_t range : op.getStaticLoopRanges()) {
@@ -64,7 +69,8 @@ static FailureOr<linalg::GenericOp> cutReduction(IRRewriter &rewriter, linalg::G
   if (failed(second))
     return failure();
   auto rest = cast<linalg::GenericOp>(second->tiledOps.front());
-  rewriter.modifyOpInPlace(rest, [&] { rest.getDpsInitsMutable()[0].set(first->tiledValues.front()); });
+  rewriter.modifyOpInPlace(rest,
+                           [&] { rest.getDpsInitsMutable()[0].set(first->tiledValues.front()); });
   rewriter.replaceOp(op, second->tiledValues);
   return cast<linalg::GenericOp>(first->tiledOps.front());
 }
@@ -76,7 +82,8 @@ static void split(IRRewriter &rewriter, linalg::GenericOp op, unsigned vectorByt
   if (!dim || op.getIteratorTypesArray()[*dim] != utils::IteratorType::reduction)
     return;
   Type element = getElementTypeOrSelf(op.getResult(0).getType());
-  int64_t size = op.getStaticLoopRanges()[*dim], width = vectorBytes * 8 / element.getIntOrFloatBitWidth();
+  int64_t size = op.getStaticLoopRanges()[*dim],
+          width = vectorBytes * 8 / element.getIntOrFloatBitWidth();
   if (ShapedType::isDynamic(size) || size < 2 * width)
     return;
   int64_t lanes = size >= partialVectors * width ? partialVectors * width : width;
@@ -96,7 +103,8 @@ static void split(IRRewriter &rewriter, linalg::GenericOp op, unsigned vectorByt
   options.setReductionTilingStrategy(ReductionTilingStrategy::PartialReductionOuterReduction);
   options.setReductionDims({*dim});
   rewriter.setInsertionPoint(*row);
-  FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, cast<TilingInterface>(row->getOperation()), options);
+  FailureOr<scf::SCFTilingResult> tiled =
+      scf::tileUsingSCF(rewriter, cast<TilingInterface>(row->getOperation()), options);
   if (succeeded(tiled))
     rewriter.replaceOp(*row, tiled->replacements);
 }

@@ -1,4 +1,5 @@
-//===- VectorizeKernels.cpp - linalg on buffers as vector code ----------------------------------===//
+//===- VectorizeKernels.cpp - linalg on buffers as vector code
+//----------------------------------===//
 
 #include "moec/Conversion/Passes.h"
 
@@ -20,8 +21,8 @@ using namespace mlir::moec;
 
 namespace {
 
-/// Emits the loops around one op: rows, then vectors along the vector dimension, then the other reductions, so that an
-/// accumulator stays in registers.
+/// Emits the loops around one op: rows, then vectors along the vector dimension, then the other
+/// reductions, so that an accumulator stays in registers.
 class LoopNest {
 public:
   LoopNest(IRRewriter &rewriter, linalg::LinalgOp op, unsigned vectorDimension, int64_t chunk)
@@ -39,15 +40,18 @@ public:
   }
 
 private:
-  Value toValue(OpFoldResult value) { return getValueOrCreateConstantIndexOp(rewriter, op.getLoc(), value); }
+  Value toValue(OpFoldResult value) {
+    return getValueOrCreateConstantIndexOp(rewriter, op.getLoc(), value);
+  }
 
   /// One iteration at a time over the dimensions of a kind, except the vector dimension.
   void openLoops(utils::IteratorType kind) {
     for (unsigned dim = 0; dim < ranges.size(); ++dim) {
-      if (dim == vectorDimension || iterators[dim] != kind || getConstantIntValue(ranges[dim].size) == 1)
+      if (dim == vectorDimension || iterators[dim] != kind ||
+          getConstantIntValue(ranges[dim].size) == 1)
         continue;
-      auto loop = scf::ForOp::create(rewriter, op.getLoc(), toValue(ranges[dim].offset), toValue(ranges[dim].size),
-                                     toValue(rewriter.getIndexAttr(1)));
+      auto loop = scf::ForOp::create(rewriter, op.getLoc(), toValue(ranges[dim].offset),
+                                     toValue(ranges[dim].size), toValue(rewriter.getIndexAttr(1)));
       rewriter.setInsertionPointToStart(loop.getBody());
       offsets[dim] = loop.getInductionVar();
       sizes[dim] = rewriter.getIndexAttr(1);
@@ -61,14 +65,17 @@ private:
       return emitPart(rewriter.getIndexAttr(0), full, /*vectorize=*/true);
 
     AffineExpr s0 = rewriter.getAffineSymbolExpr(0);
-    OpFoldResult main = affine::makeComposedFoldedAffineApply(rewriter, op.getLoc(), s0.floorDiv(chunk) * chunk, {full});
-    OpFoldResult rest = affine::makeComposedFoldedAffineApply(rewriter, op.getLoc(), s0 % chunk, {full});
-    auto loop = scf::ForOp::create(rewriter, op.getLoc(), toValue(rewriter.getIndexAttr(0)), toValue(main),
-                                   toValue(rewriter.getIndexAttr(chunk)));
+    OpFoldResult main = affine::makeComposedFoldedAffineApply(rewriter, op.getLoc(),
+                                                              s0.floorDiv(chunk) * chunk, {full});
+    OpFoldResult rest =
+        affine::makeComposedFoldedAffineApply(rewriter, op.getLoc(), s0 % chunk, {full});
+    auto loop = scf::ForOp::create(rewriter, op.getLoc(), toValue(rewriter.getIndexAttr(0)),
+                                   toValue(main), toValue(rewriter.getIndexAttr(chunk)));
     {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(loop.getBody());
-      if (failed(emitPart(loop.getInductionVar(), rewriter.getIndexAttr(chunk), /*vectorize=*/true)))
+      if (failed(
+              emitPart(loop.getInductionVar(), rewriter.getIndexAttr(chunk), /*vectorize=*/true)))
         return failure();
     }
     if (getConstantIntValue(rest) == 0)
@@ -144,8 +151,9 @@ struct VectorizeKernels : moec::impl::VectorizeKernelsPassBase<VectorizeKernels>
         auto type = cast<MemRefType>(op.getTarget().getType());
         AffineMap identity = rewriter.getMultiDimIdentityMap(type.getRank());
         SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-        linalg::GenericOp::create(rewriter, op.getLoc(), op.getSource(), op.getTarget(), ArrayRef{identity, identity},
-                                  iterators, [](OpBuilder &builder, Location loc, ValueRange arguments) {
+        linalg::GenericOp::create(rewriter, op.getLoc(), op.getSource(), op.getTarget(),
+                                  ArrayRef{identity, identity}, iterators,
+                                  [](OpBuilder &builder, Location loc, ValueRange arguments) {
                                     linalg::YieldOp::create(builder, loc, arguments.front());
                                   });
       }
@@ -154,18 +162,21 @@ struct VectorizeKernels : moec::impl::VectorizeKernelsPassBase<VectorizeKernels>
     return success();
   }
 
-  /// Vectors are loaded and stored whole: elements of the last dimension must be neighbours in memory.
+  /// Vectors are loaded and stored whole: elements of the last dimension must be neighbours in
+  /// memory.
   static bool isContiguous(linalg::LinalgOp op) {
     return llvm::all_of(op->getOperandTypes(), [](Type operand) {
       auto type = dyn_cast<MemRefType>(operand);
       SmallVector<int64_t> strides;
       int64_t offset;
-      return !type || type.getRank() == 0 || (succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1);
+      return !type || type.getRank() == 0 ||
+             (succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1);
     });
   }
 
   LogicalResult vectorize(linalg::LinalgOp op) {
-    if (!op.hasPureBufferSemantics() || !isVectorizable(op) || !isa<TilingInterface>(op.getOperation()))
+    if (!op.hasPureBufferSemantics() || !isVectorizable(op) ||
+        !isa<TilingInterface>(op.getOperation()))
       return failure();
     std::optional<unsigned> dimension = getVectorDimension(op);
     if (!dimension || !isContiguous(op))
@@ -179,7 +190,8 @@ struct VectorizeKernels : moec::impl::VectorizeKernelsPassBase<VectorizeKernels>
         if (type.isIntOrFloat())
           widest = std::max<int64_t>(widest, type.getIntOrFloatBitWidth() / 8);
     int64_t chunk = 2 * vectorBytes / std::max<int64_t>(widest, 4);
-    // A reduction along the vector dimension was split before; one that was not has no fixed neutral element.
+    // A reduction along the vector dimension was split before; one that was not has no fixed
+    // neutral element.
     if (op.getIteratorTypesArray()[*dimension] == utils::IteratorType::reduction) {
       int64_t size = op.getStaticLoopRanges()[*dimension];
       if (ShapedType::isDynamic(size) || size > 2 * chunk)

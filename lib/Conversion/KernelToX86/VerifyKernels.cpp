@@ -1,4 +1,5 @@
-//===- VerifyKernels.cpp - what phase kernel leaves --------------------------------------------===//
+//===- VerifyKernels.cpp - what phase kernel leaves
+//--------------------------------------------===//
 
 #include "moec/Conversion/Passes.h"
 
@@ -28,9 +29,11 @@ struct VerifyKernels : moec::impl::VerifyKernelsPassBase<VerifyKernels> {
         if (isa<func::FuncOp, func::ReturnOp>(op))
           return;
         if (isa<memref::AllocOp, memref::CopyOp>(op) ||
-            !isa<affine::AffineDialect, amx::AMXDialect, arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect,
-                 memref::MemRefDialect, scf::SCFDialect, ub::UBDialect, vector::VectorDialect>(op->getDialect())) {
-          bool isNeighbour = isa<bufferization::BufferizationDialect, linalg::LinalgDialect, tensor::TensorDialect>(op->getDialect());
+            !isa<affine::AffineDialect, amx::AMXDialect, arith::ArithDialect, LLVM::LLVMDialect,
+                 math::MathDialect, memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
+                 vector::VectorDialect>(op->getDialect())) {
+          bool isNeighbour = isa<bufferization::BufferizationDialect, linalg::LinalgDialect,
+                                 tensor::TensorDialect>(op->getDialect());
           Operation *&found = isNeighbour ? neighbour : unsupported;
           if (!found)
             found = op;
@@ -38,7 +41,8 @@ struct VerifyKernels : moec::impl::VerifyKernelsPassBase<VerifyKernels> {
       });
       if (Operation *op = unsupported ? unsupported : neighbour) {
         op->emitError() << "'" << op->getName() << "' in kernel '" << kernel.getName()
-                        << "' has no code for a CPU: it has neither a strategy nor a decomposition to linalg for these types";
+                        << "' has no code for a CPU: it has neither a strategy nor a decomposition "
+                           "to linalg for these types";
         signalPassFailure();
       }
     }

@@ -27,14 +27,19 @@ Value reshapeToMatrix(LinalgCode &code, Value value, int64_t rows, int64_t colum
 Value decodeE2M1(LinalgCode &code, Value bits) {
   OpBuilder &b = code.rewriter;
   Location loc = code.loc;
-  auto integer = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); };
-  // Codes 2..7 are normal: exponent and mantissa move to the places of f32. Code 1 is a half, code 0 is zero.
+  auto integer = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  // Codes 2..7 are normal: exponent and mantissa move to the places of f32. Code 1 is a half, code
+  // 0 is zero.
   Value magnitude = arith::AndIOp::create(b, loc, bits, integer(7));
-  Value field = arith::AddIOp::create(b, loc, arith::ShLIOp::create(b, loc, magnitude, integer(22)), integer(126 << 23));
+  Value field = arith::AddIOp::create(b, loc, arith::ShLIOp::create(b, loc, magnitude, integer(22)),
+                                      integer(126 << 23));
   Value isSmall = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, magnitude, integer(2));
   Value small = arith::MulIOp::create(b, loc, magnitude, integer(126 << 23));
   field = arith::SelectOp::create(b, loc, isSmall, small, field);
-  Value sign = arith::ShLIOp::create(b, loc, arith::AndIOp::create(b, loc, bits, integer(8)), integer(28));
+  Value sign =
+      arith::ShLIOp::create(b, loc, arith::AndIOp::create(b, loc, bits, integer(8)), integer(28));
   return arith::BitcastOp::create(b, loc, code.f32(), arith::OrIOp::create(b, loc, field, sign));
 }
 
@@ -42,7 +47,9 @@ Value decodeE2M1(LinalgCode &code, Value bits) {
 Value decodeE8M0(LinalgCode &code, Value byte) {
   OpBuilder &b = code.rewriter;
   Location loc = code.loc;
-  auto integer = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); };
+  auto integer = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
   Value wide = arith::ExtUIOp::create(b, loc, b.getI32Type(), byte);
   Value field = arith::ShLIOp::create(b, loc, wide, integer(23));
   // 2^-127 is subnormal, and all ones would be infinity.
@@ -68,27 +75,30 @@ struct ConvertDequantize : OpRewritePattern<moe::DequantizeOp> {
     LinalgCode code(rewriter, loc);
     constexpr int64_t blockSize = moe::BlockTensorType::mxfp4BlockSize;
     int64_t columns = type.getShape().back(), rows = type.getNumElements() / columns;
-    Value codes = reshapeToMatrix(code, blocks.getCodes(), rows * columns / blockSize, blockSize / 2);
+    Value codes =
+        reshapeToMatrix(code, blocks.getCodes(), rows * columns / blockSize, blockSize / 2);
     Value scales = reshapeToMatrix(code, blocks.getScales(), rows * columns / blockSize, 1);
     SmallVector<ReassociationIndices> flat = {{0, 1}};
     scales = tensor::CollapseShapeOp::create(rewriter, loc, scales, flat);
 
     // Over (block, byte, nibble): the even element lies in the low nibble.
     SmallVector<OpFoldResult> sizes = {rewriter.getIndexAttr(rows * columns / blockSize),
-                                       rewriter.getIndexAttr(blockSize / 2), rewriter.getIndexAttr(2)};
+                                       rewriter.getIndexAttr(blockSize / 2),
+                                       rewriter.getIndexAttr(2)};
     Type element = type.getElementType();
-    Value numbers = code.map(sizes, element, {codes, scales}, {code.project(3, {0, 1}), code.project(3, 0)},
-                             [&](ArrayRef<Value> elements, Value) {
-                               Value nibble = linalg::IndexOp::create(rewriter, loc, 2);
-                               nibble = arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(), nibble);
-                               Value four = arith::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(4));
-                               Value shift = arith::MulIOp::create(rewriter, loc, nibble, four);
-                               Value byte = arith::ExtUIOp::create(rewriter, loc, rewriter.getI32Type(), elements[0]);
-                               Value bits = arith::ShRUIOp::create(rewriter, loc, byte, shift);
-                               Value number = arith::MulFOp::create(rewriter, loc, decodeE2M1(code, bits),
-                                                                    decodeE8M0(code, elements[1]));
-                               return code.narrow(number, element);
-                             });
+    Value numbers = code.map(
+        sizes, element, {codes, scales}, {code.project(3, {0, 1}), code.project(3, 0)},
+        [&](ArrayRef<Value> elements, Value) {
+          Value nibble = linalg::IndexOp::create(rewriter, loc, 2);
+          nibble = arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(), nibble);
+          Value four = arith::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(4));
+          Value shift = arith::MulIOp::create(rewriter, loc, nibble, four);
+          Value byte = arith::ExtUIOp::create(rewriter, loc, rewriter.getI32Type(), elements[0]);
+          Value bits = arith::ShRUIOp::create(rewriter, loc, byte, shift);
+          Value number = arith::MulFOp::create(rewriter, loc, decodeE2M1(code, bits),
+                                               decodeE8M0(code, elements[1]));
+          return code.narrow(number, element);
+        });
     SmallVector<ReassociationIndices> all = {{0, 1, 2}};
     numbers = tensor::CollapseShapeOp::create(rewriter, loc, numbers, all);
     if (type.getRank() != 1) {

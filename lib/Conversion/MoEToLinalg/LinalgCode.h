@@ -13,7 +13,8 @@ namespace mlir::moec {
 
 class LinalgCode {
 public:
-  /// What a generic op computes for one point: from the elements of its inputs, and the accumulator of a reduction.
+  /// What a generic op computes for one point: from the elements of its inputs, and the accumulator
+  /// of a reduction.
   using Body = function_ref<Value(ArrayRef<Value> inputs, Value accumulator)>;
 
   LinalgCode(PatternRewriter &rewriter, Location loc) : rewriter(rewriter), loc(loc) {}
@@ -55,19 +56,20 @@ public:
     return tensor::getMixedSizes(rewriter, loc, tensor);
   }
 
-  /// One result over the space of `rank` dimensions; dimensions from `parallel` on are reduced into `init`.
+  /// One result over the space of `rank` dimensions; dimensions from `parallel` on are reduced into
+  /// `init`.
   Value generic(unsigned rank, unsigned parallel, ValueRange inputs, ArrayRef<AffineMap> inputMaps,
                 Value init, AffineMap initMap, Body body) {
     SmallVector<AffineMap> maps(inputMaps);
     maps.push_back(initMap);
     SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
     std::fill(iterators.begin() + parallel, iterators.end(), utils::IteratorType::reduction);
-    return linalg::GenericOp::create(
-               rewriter, loc, init.getType(), inputs, init, maps, iterators,
-               [&](OpBuilder &, Location, ValueRange arguments) {
-                 SmallVector<Value> elements(arguments.drop_back());
-                 linalg::YieldOp::create(rewriter, loc, body(elements, arguments.back()));
-               })
+    return linalg::GenericOp::create(rewriter, loc, init.getType(), inputs, init, maps, iterators,
+                                     [&](OpBuilder &, Location, ValueRange arguments) {
+                                       SmallVector<Value> elements(arguments.drop_back());
+                                       linalg::YieldOp::create(rewriter, loc,
+                                                               body(elements, arguments.back()));
+                                     })
         .getResult(0);
   }
   /// Elementwise: identity maps to a new tensor of the space's sizes.

@@ -13,15 +13,17 @@ namespace {
 /// A norm over the last dimension: maps and sizes that all of them need.
 struct NormSpace {
   NormSpace(LinalgCode &code, Value input)
-      : input(input), rank(cast<RankedTensorType>(input.getType()).getRank()), full(code.sizesOf(input)),
-        rows(ArrayRef(full).drop_back()), identity(code.identity(rank)) {
+      : input(input), rank(cast<RankedTensorType>(input.getType()).getRank()),
+        full(code.sizesOf(input)), rows(ArrayRef(full).drop_back()), identity(code.identity(rank)) {
     SmallVector<unsigned> leading = llvm::to_vector(llvm::seq<unsigned>(0, rank - 1));
     row = code.project(rank, leading);
     column = code.project(rank, rank - 1);
   }
 
-  /// The mean over the last dimension of what `term` makes of an element (and of a value for each row).
-  Value mean(LinalgCode &code, int64_t size, ValueRange perRow, function_ref<Value(ArrayRef<Value>)> term) {
+  /// The mean over the last dimension of what `term` makes of an element (and of a value for each
+  /// row).
+  Value mean(LinalgCode &code, int64_t size, ValueRange perRow,
+             function_ref<Value(ArrayRef<Value>)> term) {
     SmallVector<Value> inputs = {input};
     SmallVector<AffineMap> maps = {identity};
     for (Value value : perRow) {
@@ -30,11 +32,14 @@ struct NormSpace {
     }
     Value sum = code.generic(rank, rank - 1, inputs, maps, code.filled(rows, 0.0), row,
                              [&](ArrayRef<Value> elements, Value accumulator) -> Value {
-                               return arith::AddFOp::create(code.rewriter, code.loc, accumulator, term(elements));
+                               return arith::AddFOp::create(code.rewriter, code.loc, accumulator,
+                                                            term(elements));
                              });
-    return code.map(rows, code.f32(), sum, code.identity(rank - 1), [&](ArrayRef<Value> elements, Value) -> Value {
-      return arith::DivFOp::create(code.rewriter, code.loc, elements[0], code.real(size));
-    });
+    return code.map(rows, code.f32(), sum, code.identity(rank - 1),
+                    [&](ArrayRef<Value> elements, Value) -> Value {
+                      return arith::DivFOp::create(code.rewriter, code.loc, elements[0],
+                                                   code.real(size));
+                    });
   }
 
   Value input;
@@ -47,7 +52,8 @@ struct NormSpace {
 Value buildReciprocalDeviation(LinalgCode &code, NormSpace &space, Value variance, double epsilon) {
   return code.map(space.rows, code.f32(), variance, code.identity(space.rank - 1),
                   [&](ArrayRef<Value> elements, Value) -> Value {
-                    Value shifted = arith::AddFOp::create(code.rewriter, code.loc, elements[0], code.real(epsilon));
+                    Value shifted = arith::AddFOp::create(code.rewriter, code.loc, elements[0],
+                                                          code.real(epsilon));
                     return math::RsqrtOp::create(code.rewriter, code.loc, shifted);
                   });
 }
@@ -73,7 +79,8 @@ struct ConvertRMSNorm : OpRewritePattern<moe::RMSNormOp> {
       Value x = code.widen(elements[0]);
       return arith::MulFOp::create(rewriter, op.getLoc(), x, x);
     });
-    Value scale = buildReciprocalDeviation(code, space, meanSquare, op.getEpsilon().convertToDouble());
+    Value scale =
+        buildReciprocalDeviation(code, space, meanSquare, op.getEpsilon().convertToDouble());
 
     SmallVector<Value> inputs = {op.getInput(), scale};
     SmallVector<AffineMap> maps = {space.identity, space.row};
@@ -82,16 +89,18 @@ struct ConvertRMSNorm : OpRewritePattern<moe::RMSNormOp> {
       maps.push_back(space.column);
     }
     Type element = op.getResult().getType().getElementType();
-    rewriter.replaceOp(op, code.map(space.full, element, inputs, maps, [&](ArrayRef<Value> elements, Value) {
-      Value y = arith::MulFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
-      if (op.getWeight()) {
-        Value weight = code.widen(elements[2]);
-        if (op.getUnitOffset())
-          weight = arith::AddFOp::create(rewriter, op.getLoc(), weight, code.real(1.0));
-        y = arith::MulFOp::create(rewriter, op.getLoc(), y, weight);
-      }
-      return code.narrow(y, element);
-    }));
+    rewriter.replaceOp(
+        op, code.map(space.full, element, inputs, maps, [&](ArrayRef<Value> elements, Value) {
+          Value y =
+              arith::MulFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
+          if (op.getWeight()) {
+            Value weight = code.widen(elements[2]);
+            if (op.getUnitOffset())
+              weight = arith::AddFOp::create(rewriter, op.getLoc(), weight, code.real(1.0));
+            y = arith::MulFOp::create(rewriter, op.getLoc(), y, weight);
+          }
+          return code.narrow(y, element);
+        }));
     return success();
   }
 };
@@ -105,13 +114,16 @@ struct ConvertLayerNorm : OpRewritePattern<moe::LayerNormOp> {
       return failure();
     LinalgCode code(rewriter, op.getLoc());
     NormSpace space(code, op.getInput());
-    Value mean = space.mean(code, *size, {}, [&](ArrayRef<Value> elements) { return code.widen(elements[0]); });
+    Value mean = space.mean(code, *size, {},
+                            [&](ArrayRef<Value> elements) { return code.widen(elements[0]); });
     // In two passes: the difference of two large sums would lose the variance's bits.
     Value variance = space.mean(code, *size, mean, [&](ArrayRef<Value> elements) -> Value {
-      Value centred = arith::SubFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
+      Value centred =
+          arith::SubFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
       return arith::MulFOp::create(rewriter, op.getLoc(), centred, centred);
     });
-    Value scale = buildReciprocalDeviation(code, space, variance, op.getEpsilon().convertToDouble());
+    Value scale =
+        buildReciprocalDeviation(code, space, variance, op.getEpsilon().convertToDouble());
 
     SmallVector<Value> inputs = {op.getInput(), mean, scale};
     SmallVector<AffineMap> maps = {space.identity, space.row, space.row};
@@ -121,16 +133,18 @@ struct ConvertLayerNorm : OpRewritePattern<moe::LayerNormOp> {
         maps.push_back(space.column);
       }
     Type element = op.getResult().getType().getElementType();
-    rewriter.replaceOp(op, code.map(space.full, element, inputs, maps, [&](ArrayRef<Value> elements, Value) {
-      Value y = arith::SubFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
-      y = arith::MulFOp::create(rewriter, op.getLoc(), y, elements[2]);
-      unsigned next = 3;
-      if (op.getWeight())
-        y = arith::MulFOp::create(rewriter, op.getLoc(), y, code.widen(elements[next++]));
-      if (op.getBias())
-        y = arith::AddFOp::create(rewriter, op.getLoc(), y, code.widen(elements[next]));
-      return code.narrow(y, element);
-    }));
+    rewriter.replaceOp(
+        op, code.map(space.full, element, inputs, maps, [&](ArrayRef<Value> elements, Value) {
+          Value y =
+              arith::SubFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
+          y = arith::MulFOp::create(rewriter, op.getLoc(), y, elements[2]);
+          unsigned next = 3;
+          if (op.getWeight())
+            y = arith::MulFOp::create(rewriter, op.getLoc(), y, code.widen(elements[next++]));
+          if (op.getBias())
+            y = arith::AddFOp::create(rewriter, op.getLoc(), y, code.widen(elements[next]));
+          return code.narrow(y, element);
+        }));
     return success();
   }
 };

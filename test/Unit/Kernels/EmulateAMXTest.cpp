@@ -45,7 +45,8 @@ TEST(EmulateAMX, MultipliesTiles) {
       double sum = 0, magnitude = 0;
       for (int i = 0; i < blocks; ++i)
         for (int k = 0; k < 32; ++k) {
-          double product = flushed(a.get((i * 16 + m) * 32 + k)) * flushed(b.get((i * 16 + k / 2) * 32 + 2 * n + k % 2));
+          double product = flushed(a.get((i * 16 + m) * 32 + k)) *
+                           flushed(b.get((i * 16 + k / 2) * 32 + 2 * n + k % 2));
           sum += product;
           magnitude += std::abs(product);
         }

@@ -14,21 +14,23 @@
 
 namespace moec_test {
 
-/// A kernel called `kernel` whose inputs %i0, %i1, ... are tensors of the shapes and element types named ("?x40xf32"), and
-/// whose `body` defines its results %o0, %o1, ....
-inline std::string genericKernel(const std::vector<std::string> &inputs, const std::vector<std::string> &outputs,
-                                 const std::string &body, const std::string &tileSizes = "") {
+/// A kernel called `kernel` whose inputs %i0, %i1, ... are tensors of the shapes and element types
+/// named ("?x40xf32"), and whose `body` defines its results %o0, %o1, ....
+inline std::string genericKernel(const std::vector<std::string> &inputs,
+                                 const std::vector<std::string> &outputs, const std::string &body,
+                                 const std::string &tileSizes = "") {
   std::string text = "func.func @kernel(", loads, stores;
   auto number = [](size_t i) { return std::to_string(i); };
   for (size_t i = 0; i < inputs.size(); ++i) {
     text += "%in" + number(i) + ": memref<" + inputs[i] + ">, ";
-    loads += "  %i" + number(i) + " = bufferization.to_tensor %in" + number(i) + " restrict : memref<" + inputs[i] +
-             "> to tensor<" + inputs[i] + ">\n";
+    loads += "  %i" + number(i) + " = bufferization.to_tensor %in" + number(i) +
+             " restrict : memref<" + inputs[i] + "> to tensor<" + inputs[i] + ">\n";
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     text += "%out" + number(i) + ": memref<" + outputs[i] + ">, ";
-    stores += "  bufferization.materialize_in_destination %o" + number(i) + " in restrict writable %out" + number(i) +
-              " : (tensor<" + outputs[i] + ">, memref<" + outputs[i] + ">) -> ()\n";
+    stores += "  bufferization.materialize_in_destination %o" + number(i) +
+              " in restrict writable %out" + number(i) + " : (tensor<" + outputs[i] + ">, memref<" +
+              outputs[i] + ">) -> ()\n";
   }
   text += "%scratch: memref<?xi8>, %workgroup: index) attributes {plan.kernel";
   if (!tileSizes.empty())
@@ -45,7 +47,9 @@ public:
   }
   T &operator[](size_t i) { return data[guard + i]; }
   size_t size() const { return data.size() - 2 * guard; }
-  Binding bind(std::vector<int64_t> dimensions = {}) { return {data.data() + guard, std::move(dimensions)}; }
+  Binding bind(std::vector<int64_t> dimensions = {}) {
+    return {data.data() + guard, std::move(dimensions)};
+  }
   bool isIntact() const {
     for (size_t i = 0; i < guard; ++i)
       if (data[i] != sentinel() || data[data.size() - 1 - i] != sentinel())
@@ -82,7 +86,9 @@ private:
 /// One tensor in f32 or bf16 whose elements tests read and write as float.
 class FloatBuffer {
 public:
-  FloatBuffer(const std::string &type, size_t count) : isBF16(type == "bf16"), wide(isBF16 ? 0 : count), narrow(isBF16 ? count : 0), count(count) {}
+  FloatBuffer(const std::string &type, size_t count)
+      : isBF16(type == "bf16"), wide(isBF16 ? 0 : count), narrow(isBF16 ? count : 0), count(count) {
+  }
   void set(size_t i, float value) {
     if (isBF16)
       narrow[i] = toBF16(value);

@@ -2,8 +2,8 @@
 
 #include "GenericKernel.h"
 
-#include "gtest/gtest.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
 
 #include <limits>
 
@@ -22,7 +22,8 @@ class Elementwise : public testing::TestWithParam<std::tuple<std::string, Shape>
 TEST_P(Elementwise, AddsEveryElementOnce) {
   auto [type, shape] = GetParam();
   std::string tensor = "?x" + std::to_string(shape.columns) + "x" + type;
-  KernelHarness harness(genericKernel({tensor, tensor}, {tensor}, "%o0 = arith.addf %i0, %i1 : tensor<" + tensor + ">",
+  KernelHarness harness(genericKernel({tensor, tensor}, {tensor},
+                                      "%o0 = arith.addf %i0, %i1 : tensor<" + tensor + ">",
                                       std::to_string(shape.tile)),
                         target);
   ASSERT_TRUE(harness.isReady()) << harness.getError();
@@ -32,7 +33,8 @@ TEST_P(Elementwise, AddsEveryElementOnce) {
   x.randomize(random);
   y.randomize(random);
   int64_t workgroups = (shape.rows + shape.tile - 1) / shape.tile;
-  ASSERT_TRUE(harness.run("kernel", {x.bind({shape.rows}), y.bind({shape.rows}), out.bind({shape.rows})}, workgroups));
+  ASSERT_TRUE(harness.run(
+      "kernel", {x.bind({shape.rows}), y.bind({shape.rows}), out.bind({shape.rows})}, workgroups));
   EXPECT_TRUE(out.isIntact());
   for (size_t i = 0; i < count; ++i) {
     float sum = x.get(i) + y.get(i);
@@ -40,14 +42,16 @@ TEST_P(Elementwise, AddsEveryElementOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Elementwise,
-                         testing::Combine(testing::Values("f32", "bf16"),
-                                          testing::Values(Shape{1, 1, 1}, Shape{3, 3, 2}, Shape{5, 15, 1}, Shape{5, 16, 4},
-                                                          Shape{7, 17, 3}, Shape{2, 40, 8}, Shape{4, 100, 1},
-                                                          Shape{3, 257, 2}, Shape{1, 2880, 1})));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Elementwise,
+    testing::Combine(testing::Values("f32", "bf16"),
+                     testing::Values(Shape{1, 1, 1}, Shape{3, 3, 2}, Shape{5, 15, 1},
+                                     Shape{5, 16, 4}, Shape{7, 17, 3}, Shape{2, 40, 8},
+                                     Shape{4, 100, 1}, Shape{3, 257, 2}, Shape{1, 2880, 1})));
 
 TEST(GenericKernel, CutsColumnsAndRows) {
-  KernelHarness harness(genericKernel({"?x100xf32"}, {"?x100xf32"}, "%o0 = math.absf %i0 : tensor<?x100xf32>", "2, 48"),
+  KernelHarness harness(genericKernel({"?x100xf32"}, {"?x100xf32"},
+                                      "%o0 = math.absf %i0 : tensor<?x100xf32>", "2, 48"),
                         target);
   ASSERT_TRUE(harness.isReady()) << harness.getError();
   Guarded<float> x(500), out(500);
@@ -89,12 +93,14 @@ TEST(GenericKernel, GivesSeveralResults) {
                                       "2"),
                         target);
   ASSERT_TRUE(harness.isReady()) << harness.getError();
-  FloatBuffer x("f32", 5 * 72), y("f32", 5 * 72), weight("f32", 72), sum("f32", 5 * 72), norm("f32", 5 * 72);
+  FloatBuffer x("f32", 5 * 72), y("f32", 5 * 72), weight("f32", 72), sum("f32", 5 * 72),
+      norm("f32", 5 * 72);
   Random random;
   x.randomize(random);
   y.randomize(random);
   weight.randomize(random);
-  ASSERT_TRUE(harness.run("kernel", {x.bind({5}), y.bind({5}), weight.bind(), sum.bind({5}), norm.bind({5})}, 3));
+  ASSERT_TRUE(harness.run(
+      "kernel", {x.bind({5}), y.bind({5}), weight.bind(), sum.bind({5}), norm.bind({5})}, 3));
   EXPECT_TRUE(sum.isIntact() && norm.isIntact());
   for (int row = 0; row < 5; ++row) {
     double square = 0;
@@ -177,7 +183,8 @@ TEST(GenericKernel, SelectsByBooleans) {
   Random random;
   x.randomize(random);
   y.randomize(random);
-  ASSERT_TRUE(harness.run("kernel", {x.bind({3}), y.bind({3}), out.bind({3}), larger.bind({3})}, 3));
+  ASSERT_TRUE(
+      harness.run("kernel", {x.bind({3}), y.bind({3}), out.bind({3}), larger.bind({3})}, 3));
   EXPECT_TRUE(larger.isIntact());
   for (int i = 0; i < 60; ++i) {
     ASSERT_EQ(out.get(i), std::max(x.get(i), y.get(i)));
@@ -230,7 +237,8 @@ TEST(GenericKernel, MultipliesMatrices) {
 }
 
 TEST(GenericKernel, IsTheSameEveryTime) {
-  std::string text = genericKernel({"?x72xbf16"}, {"?x72xbf16"}, "%o0 = math.exp %i0 : tensor<?x72xbf16>", "1");
+  std::string text =
+      genericKernel({"?x72xbf16"}, {"?x72xbf16"}, "%o0 = math.exp %i0 : tensor<?x72xbf16>", "1");
   KernelHarness first(text, "cpu:sapphirerapids"), second(text, "cpu:sapphirerapids");
   ASSERT_FALSE(first.getSharedObject().empty()) << first.getError();
   EXPECT_EQ(first.getSharedObject(), second.getSharedObject());
@@ -264,7 +272,8 @@ TEST(GenericKernel, NamesWhatCannotBeCompiled) {
     } -> tensor<?xf32>)"),
                           target);
   EXPECT_FALSE(unbounded.isReady());
-  EXPECT_NE(unbounded.getError().find("size is not bounded"), std::string::npos) << unbounded.getError();
+  EXPECT_NE(unbounded.getError().find("size is not bounded"), std::string::npos)
+      << unbounded.getError();
 }
 
 } // namespace

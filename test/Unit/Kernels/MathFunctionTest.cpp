@@ -1,9 +1,10 @@
-// Elementary functions in kernels, over samples of all f32, against the C library in double precision.
+// Elementary functions in kernels, over samples of all f32, against the C library in double
+// precision.
 
 #include "test/Unit/KernelHarness.h"
 
-#include "gtest/gtest.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
 
 #include <bit>
 #include <cmath>
@@ -58,8 +59,14 @@ TEST_P(UnaryMath, IsAccurateEverywhere) {
   KernelHarness harness(unaryKernel(function.op), target);
   ASSERT_TRUE(harness.isReady()) << harness.getError();
 
-  std::vector<float> x = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, std::numeric_limits<float>::infinity(),
-                          -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> x = {0.0f,
+                          -0.0f,
+                          1.0f,
+                          -1.0f,
+                          0.5f,
+                          std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()};
   for (uint64_t bits = 0; bits <= 0xffffffffu; bits += 9973)
     x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   // Where functions are used: dense around zero.
@@ -91,15 +98,16 @@ constexpr float angleLimit = 0x1p29f;
 
 INSTANTIATE_TEST_SUITE_P(
     Functions, UnaryMath,
-    testing::Combine(testing::Values(Function{"math.exp", std::exp, 1.1}, Function{"math.log", std::log, 1.1},
-                                     Function{"math.tanh", std::tanh, 2.0}, Function{"math.erf", std::erf, 2.0},
-                                     Function{"math.sin", std::sin, 1.5, angleLimit},
-                                     Function{"math.cos", std::cos, 1.5, angleLimit},
-                                     Function{"math.rsqrt", rsqrt, 1.5}, Function{"math.sqrt", std::sqrt, 0.5},
-                                     Function{"math.exp2", std::exp2, 0.6}, Function{"math.expm1", std::expm1, 0.6},
-                                     Function{"math.log1p", std::log1p, 0.6}, Function{"math.log2", std::log2, 0.6},
-                                     Function{"math.log10", std::log10, 0.6}),
-                     testing::Values("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4")));
+    testing::Combine(
+        testing::Values(
+            Function{"math.exp", std::exp, 1.1}, Function{"math.log", std::log, 1.1},
+            Function{"math.tanh", std::tanh, 2.0}, Function{"math.erf", std::erf, 2.0},
+            Function{"math.sin", std::sin, 1.5, angleLimit},
+            Function{"math.cos", std::cos, 1.5, angleLimit}, Function{"math.rsqrt", rsqrt, 1.5},
+            Function{"math.sqrt", std::sqrt, 0.5}, Function{"math.exp2", std::exp2, 0.6},
+            Function{"math.expm1", std::expm1, 0.6}, Function{"math.log1p", std::log1p, 0.6},
+            Function{"math.log2", std::log2, 0.6}, Function{"math.log10", std::log10, 0.6}),
+        testing::Values("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4")));
 
 TEST(PowerFunction, TreatsSpecialValuesLikeTheCLibrary) {
   KernelHarness harness(R"(
@@ -114,8 +122,9 @@ TEST(PowerFunction, TreatsSpecialValuesLikeTheCLibrary) {
                         "cpu");
   ASSERT_TRUE(harness.isReady()) << harness.getError();
   float infinity = std::numeric_limits<float>::infinity();
-  std::vector<float> values = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, -0.5f, 2.0f, -2.0f, 3.0f, -3.0f, 1.5f, -1.5f,
-                               16777216.0f, 1e-40f, 1e38f, -1e38f, infinity, -infinity, std::nanf("")};
+  std::vector<float> values = {
+      0.0f, -0.0f, 1.0f,        -1.0f,  0.5f,  -0.5f,  2.0f,     -2.0f,     3.0f,         -3.0f,
+      1.5f, -1.5f, 16777216.0f, 1e-40f, 1e38f, -1e38f, infinity, -infinity, std::nanf("")};
   for (int i = 0; i < 200; ++i)
     values.push_back(std::exp((i - 100) * 0.3f));
   std::vector<float> x, y;
@@ -126,7 +135,8 @@ TEST(PowerFunction, TreatsSpecialValuesLikeTheCLibrary) {
     }
   std::vector<float> out(x.size());
   int64_t count = x.size();
-  ASSERT_TRUE(harness.run("power", {{x.data(), {count}}, {y.data(), {count}}, {out.data(), {count}}}));
+  ASSERT_TRUE(
+      harness.run("power", {{x.data(), {count}}, {y.data(), {count}}, {out.data(), {count}}}));
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_LE(unitsInLastPlace(out[i], std::pow(double(x[i]), double(y[i]))), 0.6)
         << x[i] << " ^ " << y[i] << " gave " << out[i];

@@ -2,8 +2,8 @@
 
 #include "GenericKernel.h"
 
-#include "gtest/gtest.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
 
 #include <limits>
 
@@ -17,28 +17,33 @@ class Norms : public testing::TestWithParam<std::tuple<std::string, int>> {};
 
 TEST_P(Norms, MatchTheirDefinition) {
   auto [type, width] = GetParam();
-  std::string tensor = llvm::formatv("?x{0}x{1}", width, type), row = llvm::formatv("{0}x{1}", width, type);
+  std::string tensor = llvm::formatv("?x{0}x{1}", width, type),
+              row = llvm::formatv("{0}x{1}", width, type);
   struct Case {
     bool layer, weight, bias, unitOffset;
   };
-  for (Case c : {Case{false, true, false, false}, Case{false, true, false, true}, Case{false, false, false, false},
-                 Case{true, true, true, false}, Case{true, true, false, false}, Case{true, false, false, false}}) {
+  for (Case c : {Case{false, true, false, false}, Case{false, true, false, true},
+                 Case{false, false, false, false}, Case{true, true, true, false},
+                 Case{true, true, false, false}, Case{true, false, false, false}}) {
     std::string body = "%o0 = moe." + std::string(c.layer ? "layer_norm" : "rms_norm") + " %i0";
     if (c.weight)
       body += " weight(%i1 : tensor<" + row + ">)";
     if (c.bias)
       body += " bias(%i2 : tensor<" + row + ">)";
-    body += std::string(" {epsilon = 1.0e-6 : f64") + (c.unitOffset ? ", unit_offset" : "") + "} : tensor<" + tensor + ">";
+    body += std::string(" {epsilon = 1.0e-6 : f64") + (c.unitOffset ? ", unit_offset" : "") +
+            "} : tensor<" + tensor + ">";
     KernelHarness harness(genericKernel({tensor, row, row}, {tensor}, body, "2"), target);
     ASSERT_TRUE(harness.isReady()) << harness.getError();
 
     int64_t rows = 5;
-    FloatBuffer x(type, rows * width), weight(type, width), bias(type, width), out(type, rows * width);
+    FloatBuffer x(type, rows * width), weight(type, width), bias(type, width),
+        out(type, rows * width);
     Random random;
     x.randomize(random);
     weight.randomize(random);
     bias.randomize(random);
-    ASSERT_TRUE(harness.run("kernel", {x.bind({rows}), weight.bind(), bias.bind(), out.bind({rows})}, 3));
+    ASSERT_TRUE(
+        harness.run("kernel", {x.bind({rows}), weight.bind(), bias.bind(), out.bind({rows})}, 3));
     EXPECT_TRUE(out.isIntact());
     for (int64_t r = 0; r < rows; ++r) {
       double mean = 0, square = 0;
@@ -50,19 +55,22 @@ TEST_P(Norms, MatchTheirDefinition) {
         double factor = c.weight ? weight.get(i) + (c.unitOffset ? 1.0 : 0.0) : 1.0;
         double expected = (x.get(r * width + i) - mean) / std::sqrt(square + 1e-6) * factor;
         // Differences of close numbers keep the error of the larger ones.
-        double scale = (std::abs(x.get(r * width + i)) + std::abs(mean)) / std::sqrt(square + 1e-6) * std::abs(factor);
+        double scale = (std::abs(x.get(r * width + i)) + std::abs(mean)) /
+                       std::sqrt(square + 1e-6) * std::abs(factor);
         if (c.bias) {
           expected += bias.get(i);
           scale += std::abs(bias.get(i));
         }
-        ASSERT_NEAR(out.get(r * width + i), expected, toleranceOf(type) * (scale + 1e-3)) << body << " row " << r << " column " << i;
+        ASSERT_NEAR(out.get(r * width + i), expected, toleranceOf(type) * (scale + 1e-3))
+            << body << " row " << r << " column " << i;
       }
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, Norms,
-                         testing::Combine(testing::Values("f32", "bf16"), testing::Values(1, 5, 16, 31, 64, 100, 129, 2880)));
+                         testing::Combine(testing::Values("f32", "bf16"),
+                                          testing::Values(1, 5, 16, 31, 64, 100, 129, 2880)));
 
 struct Rotation {
   int heads, dim, pairs, offset;
@@ -81,8 +89,10 @@ TEST_P(Rope, RotatesPairsByTheirAngles) {
     frequencies.back() = std::stof(llvm::formatv("{0:e8}", frequencies.back()).str());
   }
   std::string tensor = llvm::formatv("?x{0}x{1}x{2}", rotation.heads, rotation.dim, type);
-  std::string body = llvm::formatv("%o0 = moe.rope %i0 at %i1 <[{0}], magnitude = 1.25, offset = {1}{2}> : tensor<{3}>, tensor<?xi32>",
-                                   list, rotation.offset, rotation.interleaved ? ", interleaved" : "", tensor);
+  std::string body =
+      llvm::formatv("%o0 = moe.rope %i0 at %i1 <[{0}], magnitude = 1.25, offset = {1}{2}> : "
+                    "tensor<{3}>, tensor<?xi32>",
+                    list, rotation.offset, rotation.interleaved ? ", interleaved" : "", tensor);
   KernelHarness harness(genericKernel({tensor, "?xi32"}, {tensor}, body, "1"), target);
   ASSERT_TRUE(harness.isReady()) << harness.getError();
 
@@ -95,7 +105,8 @@ TEST_P(Rope, RotatesPairsByTheirAngles) {
   x.randomize(random);
   for (int64_t t = 0; t < tokens; ++t)
     positions[t] = positionList[t];
-  ASSERT_TRUE(harness.run("kernel", {x.bind({tokens}), positions.bind({tokens}), out.bind({tokens})}, tokens));
+  ASSERT_TRUE(harness.run(
+      "kernel", {x.bind({tokens}), positions.bind({tokens}), out.bind({tokens})}, tokens));
   EXPECT_TRUE(out.isIntact());
   for (int64_t t = 0; t < tokens; ++t)
     for (int h = 0; h < rotation.heads; ++h) {
@@ -113,22 +124,27 @@ TEST_P(Rope, RotatesPairsByTheirAngles) {
         expected[second] = b * c + a * s;
       }
       for (int i = 0; i < rotation.dim; ++i)
-        ASSERT_NEAR(out.get(base + i), expected[i], toleranceOf(type) * (std::abs(expected[i]) + 1)) << "token " << t << " element " << i;
+        ASSERT_NEAR(out.get(base + i), expected[i], toleranceOf(type) * (std::abs(expected[i]) + 1))
+            << "token " << t << " element " << i;
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, Rope,
-                         testing::Combine(testing::Values("f32", "bf16"),
-                                          testing::Values(Rotation{6, 64, 32, 0, false}, Rotation{2, 64, 32, 0, true},
-                                                          Rotation{1, 10, 5, 0, false}, Rotation{3, 24, 8, 8, false},
-                                                          Rotation{3, 24, 4, 5, true}, Rotation{2, 128, 20, 0, false})));
+INSTANTIATE_TEST_SUITE_P(
+    Variants, Rope,
+    testing::Combine(testing::Values("f32", "bf16"),
+                     testing::Values(Rotation{6, 64, 32, 0, false}, Rotation{2, 64, 32, 0, true},
+                                     Rotation{1, 10, 5, 0, false}, Rotation{3, 24, 8, 8, false},
+                                     Rotation{3, 24, 4, 5, true}, Rotation{2, 128, 20, 0, false})));
 
 TEST(MoEKernel, SelectsRowsAndClampsThem) {
   for (const char *op : {"embedding", "gather_rows"}) {
     bool isEmbedding = std::string(op) == "embedding";
     std::string table = "9x33xbf16", result = isEmbedding ? "?x33xf32" : "?x33xbf16";
-    std::string body = isEmbedding ? "%o0 = moe.embedding %i0, %i1 : tensor<?xi32>, tensor<9x33xbf16> -> tensor<?x33xf32>"
-                                   : "%o0 = moe.gather_rows %i1, %i0 : tensor<9x33xbf16>, tensor<?xi32> -> tensor<?x33xbf16>";
+    std::string body =
+        isEmbedding
+            ? "%o0 = moe.embedding %i0, %i1 : tensor<?xi32>, tensor<9x33xbf16> -> tensor<?x33xf32>"
+            : "%o0 = moe.gather_rows %i1, %i0 : tensor<9x33xbf16>, tensor<?xi32> -> "
+              "tensor<?x33xbf16>";
     KernelHarness harness(genericKernel({"?xi32", table}, {result}, body, "4"), target);
     ASSERT_TRUE(harness.isReady()) << harness.getError();
     std::vector<int32_t> rows = {3, 8, 0, 100, -4};
@@ -150,9 +166,12 @@ TEST(MoEKernel, CombinesExperts) {
   for (std::string type : {"f32", "bf16"})
     for (bool residual : {false, true}) {
       std::string tensor = "?x50x" + type;
-      std::string body = llvm::formatv("%o0 = moe.combine %i0, %i1, %i2{0} : tensor<{1}>, tensor<?x3xf32>, tensor<?x3xi32> -> tensor<{1}>",
-                                       residual ? " residual(%i3 : tensor<" + tensor + ">)" : "", tensor);
-      KernelHarness harness(genericKernel({tensor, "?x3xf32", "?x3xi32", tensor}, {tensor}, body, "2"), target);
+      std::string body =
+          llvm::formatv("%o0 = moe.combine %i0, %i1, %i2{0} : tensor<{1}>, tensor<?x3xf32>, "
+                        "tensor<?x3xi32> -> tensor<{1}>",
+                        residual ? " residual(%i3 : tensor<" + tensor + ">)" : "", tensor);
+      KernelHarness harness(
+          genericKernel({tensor, "?x3xf32", "?x3xi32", tensor}, {tensor}, body, "2"), target);
       ASSERT_TRUE(harness.isReady()) << harness.getError();
       FloatBuffer x(type, 4 * 3 * 50), weights("f32", 12), base(type, 200), out(type, 200);
       Guarded<int32_t> indices(12);
@@ -166,7 +185,9 @@ TEST(MoEKernel, CombinesExperts) {
           for (int j = 0; j < 50; ++j)
             x.set(i * 50 + j, std::numeric_limits<float>::quiet_NaN());
       }
-      ASSERT_TRUE(harness.run("kernel", {x.bind({12}), weights.bind({4}), indices.bind({4}), base.bind({4}), out.bind({4})}, 2));
+      ASSERT_TRUE(harness.run(
+          "kernel",
+          {x.bind({12}), weights.bind({4}), indices.bind({4}), base.bind({4}), out.bind({4})}, 2));
       EXPECT_TRUE(out.isIntact());
       for (int t = 0; t < 4; ++t)
         for (int i = 0; i < 50; ++i) {
@@ -185,7 +206,8 @@ TEST(MoEKernel, DequantizesEveryCodeAndScale) {
       %b = moe.assemble_blocks %i0, %i1 : tensor<256x1x16xi8>, tensor<256x1xi8> -> !moe.block_tensor<[256, 32], mxfp4>
       %o0 = moe.dequantize %b : !moe.block_tensor<[256, 32], mxfp4> -> tensor<256x32x{0}>)",
                                      type);
-    KernelHarness harness(genericKernel({"256x1x16xi8", "256x1xi8"}, {"256x32x" + type}, body, "16"), target);
+    KernelHarness harness(
+        genericKernel({"256x1x16xi8", "256x1xi8"}, {"256x32x" + type}, body, "16"), target);
     ASSERT_TRUE(harness.isReady()) << harness.getError();
     Guarded<uint8_t> codes(256 * 16), scales(256);
     FloatBuffer out(type, 256 * 32);
@@ -210,16 +232,20 @@ TEST(MoEKernel, DequantizesEveryCodeAndScale) {
 }
 
 TEST(MoEKernel, MultipliesByPlainWeights) {
-  KernelHarness harness(genericKernel({"?x70xbf16", "20x70xbf16", "20xf32", "?x20xbf16", "70xbf16"}, {"?x20xbf16"}, R"(
+  KernelHarness harness(genericKernel({"?x70xbf16", "20x70xbf16", "20xf32", "?x20xbf16", "70xbf16"},
+                                      {"?x20xbf16"}, R"(
     %o0 = moe.linear %i0, %i1 bias(%i2 : tensor<20xf32>) residual(%i3 : tensor<?x20xbf16>) norm(%i4 : tensor<70xbf16>) {epsilon = 1.0e-5 : f64} : tensor<?x70xbf16>, tensor<20x70xbf16> -> tensor<?x20xbf16>)",
                                       "1"),
                         target);
   ASSERT_TRUE(harness.isReady()) << harness.getError();
-  FloatBuffer x("bf16", 3 * 70), w("bf16", 20 * 70), bias("f32", 20), residual("bf16", 60), norm("bf16", 70), out("bf16", 60);
+  FloatBuffer x("bf16", 3 * 70), w("bf16", 20 * 70), bias("f32", 20), residual("bf16", 60),
+      norm("bf16", 70), out("bf16", 60);
   Random random;
   for (FloatBuffer *buffer : {&x, &w, &bias, &residual, &norm})
     buffer->randomize(random);
-  ASSERT_TRUE(harness.run("kernel", {x.bind({3}), w.bind(), bias.bind(), residual.bind({3}), norm.bind(), out.bind({3})}, 3));
+  ASSERT_TRUE(harness.run(
+      "kernel",
+      {x.bind({3}), w.bind(), bias.bind(), residual.bind({3}), norm.bind(), out.bind({3})}, 3));
   EXPECT_TRUE(out.isIntact());
   for (int t = 0; t < 3; ++t) {
     double square = 0;
@@ -228,7 +254,8 @@ TEST(MoEKernel, MultipliesByPlainWeights) {
     for (int n = 0; n < 20; ++n) {
       double sum = bias.get(n) + residual.get(t * 20 + n);
       for (int k = 0; k < 70; ++k)
-        sum += fromBF16(toBF16(x.get(t * 70 + k) / std::sqrt(square + 1e-5) * norm.get(k))) * double(w.get(n * 70 + k));
+        sum += fromBF16(toBF16(x.get(t * 70 + k) / std::sqrt(square + 1e-5) * norm.get(k))) *
+               double(w.get(n * 70 + k));
       // The norm's own rounding may fall on the other side for a few elements.
       ASSERT_NEAR(out.get(t * 20 + n), sum, toleranceOf("bf16") * (std::abs(sum) + 1));
     }
