@@ -4,6 +4,10 @@
 #include "runtime/base/ElementType.h"
 #include "runtime/bundle/Expression.h"
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <queue>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -136,6 +140,55 @@ private:
       if (buffer.first() > buffer.last())
         complain(what + ": lives from command " + std::to_string(buffer.first()) + " to " +
                  std::to_string(buffer.last()));
+    }
+    if (problems.empty())
+      overlaps();
+  }
+
+  // No byte of an arena belongs to two buffers at once: a walk over the buffers in the order of
+  // their births, with those that live then sorted by place.
+  void overlaps() {
+    std::vector<int> births(static_cast<std::size_t>(program.buffers_size()));
+    std::iota(births.begin(), births.end(), 0);
+    std::stable_sort(births.begin(), births.end(), [&](int a, int b) {
+      return program.buffers(a).first() < program.buffers(b).first();
+    });
+    using Place = std::pair<std::uint32_t, std::uint64_t>; // arena, offset
+    std::map<Place, int> alive;
+    auto placeOf = [&](int i) {
+      return Place(program.buffers(i).arena(), program.buffers(i).offset());
+    };
+    auto diesLater = [&](int a, int b) {
+      return program.buffers(a).last() > program.buffers(b).last();
+    };
+    std::priority_queue<int, std::vector<int>, decltype(diesLater)> deaths(diesLater);
+    for (int i : births) {
+      const Buffer &buffer = program.buffers(i);
+      if (buffer.bytes() == 0)
+        continue;
+      while (!deaths.empty() && program.buffers(deaths.top()).last() < buffer.first()) {
+        alive.erase(placeOf(deaths.top()));
+        deaths.pop();
+      }
+      auto next = alive.lower_bound(placeOf(i));
+      int other = -1;
+      if (next != alive.end() && next->first.first == buffer.arena() &&
+          next->first.second < buffer.offset() + buffer.bytes())
+        other = next->second;
+      if (next != alive.begin()) {
+        int before = std::prev(next)->second;
+        const Buffer &left = program.buffers(before);
+        if (left.arena() == buffer.arena() && left.offset() + left.bytes() > buffer.offset())
+          other = before;
+      }
+      if (other >= 0) {
+        complain("buffers[" + std::to_string(other) + "] and [" + std::to_string(i) +
+                 "] share bytes of arena " + std::to_string(buffer.arena()) +
+                 " while both are alive");
+        return;
+      }
+      alive.emplace(placeOf(i), i);
+      deaths.push(i);
     }
   }
 

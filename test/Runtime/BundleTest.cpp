@@ -1,8 +1,10 @@
 #include "runtime/bundle/Bundle.h"
 
 #include "runtime/bundle/Expression.h"
+#include "runtime/session/Session.h"
 #include "test/Runtime/TestBundle.h"
 
+#include <array>
 #include <functional>
 
 #include <sys/stat.h>
@@ -64,6 +66,24 @@ TEST(Bundle, OpensAndVerifies) {
   EXPECT_FALSE((*bundle)->readWeightPart(0, 4, std::as_writable_bytes(std::span(weight))).isOk());
   EXPECT_TRUE(fails((*bundle)->readFile("weights/weights.safetensors"), ErrorCode::NotFound,
                     "lists no file"));
+}
+
+// A bundle that the first release of the format wrote. It must open, verify and run for ever; never
+// write it anew.
+TEST(Bundle, FormatOneIsReadForEver) {
+  auto bundle = Bundle::open(MOERT_TEST_GOLDEN "/format-1.moeb");
+  ASSERT_TRUE(isOk(bundle));
+  EXPECT_TRUE(isOk((*bundle)->verify()));
+  auto model = Model::load(*bundle);
+  ASSERT_TRUE(isOk(model));
+  auto session = Session::create(*model);
+  ASSERT_TRUE(isOk(session));
+  std::vector<std::int32_t> tokens = {3, 1, 4, 1, 5, 9, 2, 6};
+  StepPart part{*session->createSequence(), tokens};
+  auto logits = session->step({&part, 1});
+  ASSERT_TRUE(isOk(logits));
+  EXPECT_EQ(std::vector<float>(logits->row(0).begin(), logits->row(0).end()),
+            expectedLogits(tokens, true));
 }
 
 TEST(Bundle, WritingIsDeterministicAndChecks) {
@@ -307,6 +327,33 @@ TEST(Bundle, EveryRuleOfTheManifestIsChecked) {
   EXPECT_TRUE(isOk(openChanged([](Manifest &) {})));
   for (const Case &each : cases)
     EXPECT_TRUE(fails(openChanged(each.change), ErrorCode::InvalidData, each.says));
+}
+
+TEST(Bundle, BuffersThatLiveTogetherShareNoByte) {
+  // Replaces the buffers of the step's program by {offset, bytes, first, last}; the last command
+  // uses none of them.
+  auto open = [](std::vector<std::array<std::uint64_t, 4>> buffers) {
+    return openChanged([&](Manifest &m) {
+      moec::bundle::Program &program = step(m);
+      program.mutable_arenas(0)->set_bytes(1024);
+      for (auto [offset, bytes, first, last] : buffers) {
+        moec::bundle::Buffer *buffer = program.add_buffers();
+        buffer->set_offset(offset);
+        buffer->set_bytes(bytes);
+        buffer->set_first(static_cast<std::uint32_t>(first));
+        buffer->set_last(static_cast<std::uint32_t>(last));
+      }
+    });
+  };
+  // The bundle's own buffer has [64, 128) in commands 1 and 2.
+  EXPECT_TRUE(isOk(open({{0, 64, 0, 2}, {128, 64, 0, 2}, {64, 64, 0, 0}, {128, 0, 0, 2}})));
+  EXPECT_TRUE(isOk(open({{128, 64, 0, 0}, {128, 128, 1, 1}, {192, 64, 2, 2}, {128, 64, 2, 2}})));
+  const char *says = "share bytes of arena 0 while both are alive";
+  EXPECT_TRUE(fails(open({{0, 65, 0, 2}}), ErrorCode::InvalidData, says));
+  EXPECT_TRUE(fails(open({{64, 1, 2, 2}}), ErrorCode::InvalidData, says));
+  EXPECT_TRUE(fails(open({{64, 64, 0, 1}}), ErrorCode::InvalidData, says));
+  EXPECT_TRUE(fails(open({{128, 512, 0, 2}, {192, 64, 1, 1}}), ErrorCode::InvalidData, says));
+  EXPECT_TRUE(fails(open({{192, 64, 1, 1}, {128, 512, 1, 2}}), ErrorCode::InvalidData, says));
 }
 
 TEST(Expression, EvaluatesWithOverflowChecks) {
