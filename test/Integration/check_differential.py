@@ -67,7 +67,7 @@ for program in programs:
     if result.returncode != 0:
         failures.append(f"{program.name}: cannot be compiled: {result.stderr.strip()}")
         continue
-    for tokens in (1, 5, 33):
+    for tokens in (0, 1, 5, 33):
         failures += [f"{program.name}, {tokens} tokens: {text}" for text in check(program, tokens)]
 print("\n".join(failures) or f"{len(programs)} programs agree")
 sys.exit(bool(failures))
