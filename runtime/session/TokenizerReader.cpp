@@ -4,6 +4,7 @@
 #include "runtime/session/Utf8.h"
 
 #include <algorithm>
+#include <array>
 
 namespace moert {
 
@@ -18,31 +19,33 @@ constexpr const char *byteLevelPattern =
 class ByteAlphabet {
 public:
   ByteAlphabet() {
-    std::uint32_t next = 0x100;
+    bytes.fill(-1);
+    std::size_t next = 0x100;
     for (unsigned byte = 0; byte < 256; ++byte) {
       bool printable =
           (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-      std::string character;
-      appendCodePoint(character, printable ? byte : next++);
-      bytes.emplace(std::move(character), static_cast<char>(byte));
+      bytes[printable ? byte : next++] = static_cast<std::int16_t>(byte);
     }
   }
-  // Whether `token` is written in the alphabet; if so, the bytes it stands for.
+  // Whether `token` (valid UTF-8) is written in the alphabet; if so, the bytes it stands for.
   bool decode(std::string_view token, std::string &result) const {
     result.clear();
-    while (!token.empty()) {
-      Utf8Unit unit = nextUtf8(token);
-      auto found = bytes.find(std::string(token.substr(0, unit.bytes)));
-      if (found == bytes.end())
+    for (std::size_t i = 0; i < token.size(); ++i) {
+      auto lead = static_cast<unsigned char>(token[i]);
+      unsigned code = lead;
+      if (lead >= 0xe0)
         return false;
-      result += found->second;
-      token.remove_prefix(unit.bytes);
+      if (lead >= 0xc0)
+        code = (lead & 0x1fu) << 6 | (static_cast<unsigned char>(token[++i]) & 0x3fu);
+      if (code >= bytes.size() || bytes[code] < 0)
+        return false;
+      result += static_cast<char>(bytes[code]);
     }
     return true;
   }
 
 private:
-  std::unordered_map<std::string, char> bytes;
+  std::array<std::int16_t, 0x180> bytes; // by code point; -1: not in the alphabet
 };
 
 class Reader {
@@ -84,26 +87,36 @@ private:
       model.complain("byte_fallback is not supported");
     content.ignoreMerges = model.optional("ignore_merges").boolean().value_or(false);
 
-    auto members = model["vocab"].members();
+    JsonView vocab = model["vocab"];
+    if (!vocab || !vocab.raw()->is_object()) {
+      (void)vocab.members(); // complains
+      return;
+    }
+    // Real vocabularies have 200,000 entries: views, with their paths, are made only to complain.
+    const auto &members = vocab.raw()->get_ref<const Json::object_t &>();
     // Ids may have gaps, but not such that a small file asks for a huge table.
     mostTokens = static_cast<std::int64_t>(members.size()) + (1 << 16);
-    for (auto &[text, value] : members) {
-      auto id = value.integer(0, mostTokens - 1);
-      if (!id)
+    ids.reserve(members.size());
+    for (const auto &[text, value] : members) {
+      if (!value.is_number_unsigned() ||
+          value.get<std::uint64_t>() >= static_cast<std::uint64_t>(mostTokens)) {
+        (void)vocab[text].integer(0, mostTokens - 1); // complains
         continue;
-      Tokenizer::Content::Token &token = at(*id);
+      }
+      auto id = static_cast<std::int32_t>(value.get<std::uint64_t>());
+      Tokenizer::Content::Token &token = at(id);
       if (!token.bytes.empty() || text.empty()) {
-        value.complain(text.empty() ? "a token without text" : "the id is taken twice");
+        vocab[text].complain(text.empty() ? "a token without text" : "the id is taken twice");
         continue;
       }
       if (!alphabet.decode(text, token.bytes)) {
         token.bytes = text; // never the result of byte-pair encoding
         continue;
       }
-      content.idByBytes.emplace(token.bytes, static_cast<std::int32_t>(*id));
+      ids.emplace(text, id);
+      content.idByBytes.emplace(token.bytes, id);
       if (token.bytes.size() == 1)
-        content.pairs.setByteToken(static_cast<std::uint8_t>(token.bytes[0]),
-                                   static_cast<std::int32_t>(*id));
+        content.pairs.setByteToken(static_cast<std::uint8_t>(token.bytes[0]), id);
     }
   }
 
@@ -114,44 +127,48 @@ private:
     return content.tokens[index];
   }
 
-  std::int32_t idOf(std::string_view text) {
-    std::string bytes;
-    if (!alphabet.decode(text, bytes))
-      return -1;
-    auto found = content.idByBytes.find(bytes);
-    return found == content.idByBytes.end() ? -1 : found->second;
+  // -1: no such token that byte-pair encoding can reach.
+  std::int32_t idOf(std::string_view text) const {
+    auto found = ids.find(text);
+    return found == ids.end() ? -1 : found->second;
   }
 
   // Each merge is "a b" or ["a", "b"]; its rank is its place in the list.
   void merges(const JsonView &model) {
-    std::uint32_t rank = 0;
-    for (const JsonView &merge : model["merges"].elements()) {
-      std::string left, right;
-      if (merge.raw()->is_string()) {
-        std::string text = merge.raw()->get<std::string>();
+    JsonView list = model["merges"];
+    if (!list || !list.raw()->is_array()) {
+      (void)list.elements(); // complains
+      return;
+    }
+    std::string joined;
+    for (std::size_t rank = 0; rank < list.raw()->size(); ++rank) {
+      const Json &merge = (*list.raw())[rank];
+      auto complain = [&](const std::string &message) {
+        problems.add(list.path() + "[" + std::to_string(rank) + "]: " + message);
+      };
+      std::string_view left, right;
+      if (merge.is_string()) {
+        std::string_view text = merge.get_ref<const std::string &>();
         std::size_t space = text.find(' ');
         left = text.substr(0, space);
-        right = space == std::string::npos ? "" : text.substr(space + 1);
-      } else {
-        std::vector<JsonView> sides = merge.elements();
-        if (sides.size() == 2) {
-          left = sides[0].string().value_or("");
-          right = sides[1].string().value_or("");
-        }
+        right = space == std::string_view::npos ? "" : text.substr(space + 1);
+      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+                 merge[1].is_string()) {
+        left = merge[0].get_ref<const std::string &>();
+        right = merge[1].get_ref<const std::string &>();
       }
       if (left.empty() || right.empty()) {
-        merge.complain("a merge has two sides");
+        complain("a merge has two sides, as \"a b\" or [\"a\", \"b\"]");
         continue;
       }
-      std::int32_t leftId = idOf(left), rightId = idOf(right), merged = idOf(left + right);
+      joined.assign(left).append(right);
+      std::int32_t leftId = idOf(left), rightId = idOf(right), merged = idOf(joined);
       if (leftId < 0 || rightId < 0 || merged < 0)
-        merge.complain("the vocabulary lacks " + inQuotes(leftId < 0    ? left
-                                                          : rightId < 0 ? right
-                                                                        : left + right));
-      else if (!content.pairs.addMerge(leftId, rightId, rank, merged))
-        merge.complain("the merge of " + inQuotes(left) + " and " + inQuotes(right) +
-                       " occurs twice");
-      ++rank;
+        complain("the vocabulary lacks " + inQuotes(leftId < 0    ? left
+                                                    : rightId < 0 ? right
+                                                                  : std::string_view(joined)));
+      else if (!content.pairs.addMerge(leftId, rightId, static_cast<std::uint32_t>(rank), merged))
+        complain("the merge of " + inQuotes(left) + " and " + inQuotes(right) + " occurs twice");
     }
   }
 
@@ -240,6 +257,7 @@ private:
   Problems &problems;
   ByteAlphabet alphabet;
   std::int64_t mostTokens = 0;
+  std::unordered_map<std::string_view, std::int32_t> ids; // by text as in the file
 };
 
 } // namespace
