@@ -182,22 +182,11 @@ LogicalResult Distributor::computeTile(MaterializeInDestinationOp root) {
   return success();
 }
 
-/// Replaces a slice of something that only names memory or a part of another value. Returns whether
-/// it did.
+/// Replaces a slice of something that is itself a part of another value. Returns whether it did.
+/// Slices of arguments stay: they become views of their buffers, and equal ones are found equal.
 bool Distributor::sliceThrough(tensor::ExtractSliceOp slice) {
   Location loc = slice.getLoc();
   Operation *producer = slice.getSource().getDefiningOp();
-  if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(producer)) {
-    auto type = memref::SubViewOp::inferRankReducedResultType(
-        slice.getType().getShape(), cast<MemRefType>(toTensor.getBuffer().getType()),
-        slice.getMixedOffsets(), slice.getMixedSizes(), slice.getMixedStrides());
-    Value view = memref::SubViewOp::create(rewriter, loc, cast<MemRefType>(type),
-                                           toTensor.getBuffer(), slice.getMixedOffsets(),
-                                           slice.getMixedSizes(), slice.getMixedStrides());
-    rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(slice, slice.getType(), view,
-                                                           /*restrict=*/true);
-    return true;
-  }
   if (auto inner = dyn_cast<tensor::ExtractSliceOp>(producer)) {
     SmallVector<OpFoldResult> offsets, sizes, strides;
     if (failed(affine::mergeOffsetsSizesAndStrides(
@@ -239,7 +228,6 @@ void Distributor::fuseProducers(tensor::ExtractSliceOp first) {
     rewriter.setInsertionPoint(slice);
     if (sliceThrough(slice) || !isa<TilingInterface>(result.getOwner()))
       continue;
-    // The same slice of the same value is computed once.
     FailureOr<TilingResult> tiled =
         tensor::replaceExtractSliceWithTiledProducer(rewriter, slice, result);
     if (failed(tiled))
