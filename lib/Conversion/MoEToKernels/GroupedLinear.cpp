@@ -7,8 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "OutputRows.h"
-#include "PackedRows.h"
+#include "ProductKernel.h"
 #include "ProductStrategies.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -24,24 +23,15 @@ constexpr int64_t mostChunks = 24;
 
 class GroupedLinearKernel {
 public:
-  GroupedLinearKernel(moe::GroupedLinearOp op, const TargetDescription &target)
-      : op(op), target(target), weight(op.getWeight().getType()),
-        chunks(weight, op.getActivationAttr(), mostChunks), product(weight, target),
-        writer(weight, chunks, op.getActivationAttr()),
+  GroupedLinearKernel(moe::GroupedLinearOp op, const TargetDescription &target, bool useTiles)
+      : op(op), kernel({op.getWeight().getType(), op.getInput().getType().getElementType(),
+                        op.getActivationAttr(), mostChunks, useTiles},
+                       target),
         experts(moe::getLogicalShape(op.getWeight().getType())[0]) {}
 
-  int64_t getTokenCapacity() const { return product.getTokenCapacity(); }
-  int64_t getChunks() const { return chunks.getCount(); }
+  int64_t getChunks() const { return kernel.getChunks(); }
   int64_t getExperts() const { return experts; }
-
-  void allocate(ScratchAllocator &allocator) {
-    Type f32 = Float32Type::get(op.getContext());
-    int64_t capacity = getTokenCapacity();
-    block.rows = allocator.allocate({weight.getBlocks() * capacity * blockColumns}, f32);
-    block.sums = allocator.allocate({chunks.getSumPanels() * capacity * panelRows}, f32);
-    product.allocate(allocator, f32);
-    writer.allocate(allocator, f32);
-  }
+  void allocate(ScratchAllocator &allocator) { kernel.allocate(allocator, op.getContext()); }
 
   void build(CodeBuilder &code, ValueRange operands, Value output, Value workgroup) {
     input = operands[0], offsets = operands[1], pairs = operands[2], storage = operands[3];
@@ -73,58 +63,43 @@ private:
   }
 
   void multiplyExpert(CodeBuilder &code, Value expert, Value chunk) {
-    weight.attach(code, storage, expert, target);
+    kernel.attach(code, storage, expert);
     if (bias)
-      writer.loadBias(code, bias, expert, chunk);
+      kernel.getWriter().loadBias(code, bias, expert, chunk);
     Value begin = code.loadIndex(offsets, expert);
     Value end = code.loadIndex(offsets, code.add(expert, 1));
-    code.loop(begin, end, getTokenCapacity(), [&](Value first) {
-      block.tokens = code.minimum(code.sub(end, first), code.index(getTokenCapacity()));
-      multiplyTokens(code, first, chunk);
-    });
-  }
-
-  void multiplyTokens(CodeBuilder &code, Value first, Value chunk) {
-    RowPacker packer(input, weight.getColumns());
-    code.loop(code.index(0), block.tokens, 1, [&](Value token) {
-      Value row = code.add(first, token);
-      if (op.getGather())
-        row = code.divide(code.loadIndex(pairs, row), op.getTopK());
-      packer.pack(code, row, block.rows, block.tokens, token);
-    });
-    chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value count) {
-      product.build(code, block, panel, sum, count);
-    });
-    code.loop(code.index(0), block.tokens, 1, [&](Value token) {
-      Value row = code.add(first, token);
-      if (op.getScatter())
-        row = code.loadIndex(pairs, row);
-      writer.write(code, block, chunk, token, result, row);
-    });
+    RowPacker packer(input, kernel.getColumns());
+    auto getInputRow = [&](Value place) -> Value {
+      if (!op.getGather())
+        return place;
+      return code.divide(code.loadIndex(pairs, place), op.getTopK());
+    };
+    auto getResultRow = [&](Value place) -> Value {
+      return op.getScatter() ? code.loadIndex(pairs, place) : place;
+    };
+    kernel.multiply(code, {packer, result, getInputRow, getResultRow}, begin, end, chunk);
   }
 
   moe::GroupedLinearOp op;
-  const TargetDescription &target;
-  WeightPanels weight;
-  RowChunks chunks;
-  PanelProduct product;
-  OutputWriter writer;
+  ProductKernel kernel;
   int64_t experts;
-  TokenBlock block;
   Value input, offsets, pairs, storage, bias, result;
 };
 
-class GroupedLinearVectorStrategy : public KernelStrategy {
+/// With vectors alone, or with the matrix unit for experts of more than a few tokens.
+class GroupedLinearStrategy : public KernelStrategy {
 public:
-  StringRef getName() const override { return "cpu.grouped_linear.vector"; }
+  GroupedLinearStrategy(StringRef name, bool useTiles) : name(name), useTiles(useTiles) {}
+
+  StringRef getName() const override { return name; }
   StringRef getOpName() const override { return moe::GroupedLinearOp::getOperationName(); }
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto linear = dyn_cast<moe::GroupedLinearOp>(op);
     return linear && StringRef(target.name).starts_with("cpu") &&
-           isPanelWeight(linear.getWeight().getType());
+           isProductSupported(linear.getWeight().getType(), target, useTiles);
   }
-  int getBenefit(Operation *, const TargetDescription &) const override { return 1; }
+  int getBenefit(Operation *, const TargetDescription &) const override { return useTiles ? 2 : 1; }
 
   moe::LayoutAttr getLayout(Operation *op, OpOperand &operand,
                             const TargetDescription &) const override {
@@ -135,7 +110,7 @@ public:
   OpFoldResult countWorkgroups(OpBuilder &builder, Operation *op,
                                const TargetDescription &target) const override {
     auto linear = cast<moe::GroupedLinearOp>(op);
-    GroupedLinearKernel kernel(linear, target);
+    GroupedLinearKernel kernel(linear, target, useTiles);
     Location loc = op->getLoc();
     OpFoldResult pairs = tensor::getMixedSize(builder, loc, linear.getPairs(), 0);
     if (auto attribute = dyn_cast<Attribute>(pairs)) {
@@ -153,7 +128,7 @@ public:
   OpFoldResult countScratchBytes(OpBuilder &builder, Operation *op,
                                  const TargetDescription &target) const override {
     ScratchAllocator allocator;
-    GroupedLinearKernel(cast<moe::GroupedLinearOp>(op), target).allocate(allocator);
+    GroupedLinearKernel(cast<moe::GroupedLinearOp>(op), target, useTiles).allocate(allocator);
     return builder.getIndexAttr(allocator.getBytes());
   }
 
@@ -161,15 +136,24 @@ public:
              Value scratch, Value workgroup, const TargetDescription &target) const override {
     CodeBuilder code(op->getLoc(), builder);
     ScratchAllocator allocator(code, scratch);
-    GroupedLinearKernel kernel(cast<moe::GroupedLinearOp>(op), target);
+    GroupedLinearKernel kernel(cast<moe::GroupedLinearOp>(op), target, useTiles);
     kernel.allocate(allocator);
     kernel.build(code, operands, results[0], workgroup);
   }
+
+private:
+  StringRef name;
+  bool useTiles;
 };
 
 } // namespace
 
 const KernelStrategy &mlir::moec::getGroupedLinearVectorStrategy() {
-  static const GroupedLinearVectorStrategy strategy;
+  static const GroupedLinearStrategy strategy("cpu.grouped_linear.vector", /*useTiles=*/false);
+  return strategy;
+}
+
+const KernelStrategy &mlir::moec::getGroupedLinearAMXStrategy() {
+  static const GroupedLinearStrategy strategy("cpu.grouped_linear.amx", /*useTiles=*/true);
   return strategy;
 }

@@ -10,10 +10,17 @@ using namespace mlir::moec;
 
 ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
   static const KernelStrategy *const strategies[] = {
-      &getAttentionStrategy(),   &getKVAppendStrategy(), &getRouteStrategy(),
-      &getGroupTokensStrategy(), &getCombineStrategy(),
-      &getLinearVectorStrategy(),   &getGroupedLinearVectorStrategy(),
-      &getRelayoutBlocksStrategy(), &getRelayoutDenseStrategy(),
+      &getAttentionStrategy(),
+      &getKVAppendStrategy(),
+      &getRouteStrategy(),
+      &getGroupTokensStrategy(),
+      &getCombineStrategy(),
+      &getLinearVectorStrategy(),
+      &getLinearAMXStrategy(),
+      &getGroupedLinearVectorStrategy(),
+      &getGroupedLinearAMXStrategy(),
+      &getRelayoutBlocksStrategy(),
+      &getRelayoutDenseStrategy(),
   };
   return strategies;
 }

@@ -1,4 +1,5 @@
-//===- Linear.cpp - strategy for products with one weight -------------------------------------===//
+//===- Linear.cpp - strategies for products with one weight
+//------------------------------------===//
 //
 // Workgroups are blocks of tokens times chunks of the weight's rows. Each packs the rows of its
 // tokens (through the norm, when there is one), multiplies them with its panels and writes its
@@ -6,8 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "OutputRows.h"
-#include "PackedRows.h"
+#include "ProductKernel.h"
 #include "ProductStrategies.h"
 #include "Strategies.h"
 
@@ -21,73 +21,54 @@ constexpr int64_t mostChunks = 64;
 
 class LinearKernel {
 public:
-  LinearKernel(moe::LinearOp op, const TargetDescription &target)
-      : op(op), target(target), weight(op.getWeight().getType()),
-        chunks(weight, /*activation=*/{}, mostChunks), product(weight, target),
-        writer(weight, chunks, /*activation=*/{}) {}
+  LinearKernel(moe::LinearOp op, const TargetDescription &target, bool useTiles)
+      : op(op), kernel({op.getWeight().getType(), op.getInput().getType().getElementType(),
+                        /*activation=*/{}, mostChunks, useTiles},
+                       target) {}
 
-  int64_t getTokenCapacity() const { return product.getTokenCapacity(); }
-  int64_t getChunks() const { return chunks.getCount(); }
-
-  void allocate(ScratchAllocator &allocator) {
-    Type f32 = Float32Type::get(op.getContext());
-    int64_t capacity = getTokenCapacity();
-    block.rows = allocator.allocate({weight.getBlocks() * capacity * blockColumns}, f32);
-    block.sums = allocator.allocate({chunks.getSumPanels() * capacity * panelRows}, f32);
-    product.allocate(allocator, f32);
-    writer.allocate(allocator, f32);
-  }
+  int64_t getTokenCapacity() const { return kernel.getTokenCapacity(); }
+  int64_t getChunks() const { return kernel.getChunks(); }
+  void allocate(ScratchAllocator &allocator) { kernel.allocate(allocator, op.getContext()); }
 
   void build(CodeBuilder &code, ValueRange operands, Value result, Value workgroup) {
     auto next = operands.begin();
     Value input = *next++, storage = *next++;
     Value bias = op.getBias() ? *next++ : Value();
     Value residual = op.getResidual() ? *next++ : Value();
-    RowPacker packer(input, weight.getColumns());
+    RowPacker packer(input, kernel.getColumns());
     if (op.getNormWeight())
       packer.setNorm(*next++, op.getEpsilon()->convertToDouble());
-    weight.attach(code, storage, /*expert=*/{}, target);
-    writer.setResidual(residual);
+    kernel.attach(code, storage, /*expert=*/{});
+    kernel.getWriter().setResidual(residual);
 
     Value chunk = code.remainder(workgroup, getChunks());
     Value first = code.mul(code.divide(workgroup, getChunks()), getTokenCapacity());
-    Value rest = code.sub(code.dim(input, 0), first);
-    block.tokens = code.minimum(rest, code.index(getTokenCapacity()));
-
-    code.loop(code.index(0), block.tokens, 1, [&](Value token) {
-      packer.pack(code, code.add(first, token), block.rows, block.tokens, token);
-    });
+    Value end = code.minimum(code.add(first, getTokenCapacity()), code.dim(input, 0));
     if (bias)
-      writer.loadBias(code, bias, {}, chunk);
-    chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value count) {
-      product.build(code, block, panel, sum, count);
-    });
-    code.loop(code.index(0), block.tokens, 1, [&](Value token) {
-      writer.write(code, block, chunk, token, result, code.add(first, token));
-    });
+      kernel.getWriter().loadBias(code, bias, {}, chunk);
+    auto sameRow = [](Value token) { return token; };
+    kernel.multiply(code, {packer, result, sameRow, sameRow}, first, end, chunk);
   }
 
 private:
   moe::LinearOp op;
-  const TargetDescription &target;
-  WeightPanels weight;
-  RowChunks chunks;
-  PanelProduct product;
-  OutputWriter writer;
-  TokenBlock block;
+  ProductKernel kernel;
 };
 
-class LinearVectorStrategy : public KernelStrategy {
+/// With vectors alone, or with the matrix unit for more than a few tokens.
+class LinearStrategy : public KernelStrategy {
 public:
-  StringRef getName() const override { return "cpu.linear.vector"; }
+  LinearStrategy(StringRef name, bool useTiles) : name(name), useTiles(useTiles) {}
+
+  StringRef getName() const override { return name; }
   StringRef getOpName() const override { return moe::LinearOp::getOperationName(); }
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto linear = dyn_cast<moe::LinearOp>(op);
     return linear && StringRef(target.name).starts_with("cpu") &&
-           isPanelWeight(linear.getWeight().getType());
+           isProductSupported(linear.getWeight().getType(), target, useTiles);
   }
-  int getBenefit(Operation *, const TargetDescription &) const override { return 1; }
+  int getBenefit(Operation *, const TargetDescription &) const override { return useTiles ? 2 : 1; }
 
   moe::LayoutAttr getLayout(Operation *op, OpOperand &operand,
                             const TargetDescription &) const override {
@@ -98,7 +79,7 @@ public:
   OpFoldResult countWorkgroups(OpBuilder &builder, Operation *op,
                                const TargetDescription &target) const override {
     auto linear = cast<moe::LinearOp>(op);
-    LinearKernel kernel(linear, target);
+    LinearKernel kernel(linear, target, useTiles);
     return countTiles(builder, op->getLoc(), linear.getInput(), kernel.getTokenCapacity(),
                       kernel.getChunks());
   }
@@ -106,7 +87,7 @@ public:
   OpFoldResult countScratchBytes(OpBuilder &builder, Operation *op,
                                  const TargetDescription &target) const override {
     ScratchAllocator allocator;
-    LinearKernel(cast<moe::LinearOp>(op), target).allocate(allocator);
+    LinearKernel(cast<moe::LinearOp>(op), target, useTiles).allocate(allocator);
     return builder.getIndexAttr(allocator.getBytes());
   }
 
@@ -114,15 +95,24 @@ public:
              Value scratch, Value workgroup, const TargetDescription &target) const override {
     CodeBuilder code(op->getLoc(), builder);
     ScratchAllocator allocator(code, scratch);
-    LinearKernel kernel(cast<moe::LinearOp>(op), target);
+    LinearKernel kernel(cast<moe::LinearOp>(op), target, useTiles);
     kernel.allocate(allocator);
     kernel.build(code, operands, results[0], workgroup);
   }
+
+private:
+  StringRef name;
+  bool useTiles;
 };
 
 } // namespace
 
 const KernelStrategy &mlir::moec::getLinearVectorStrategy() {
-  static const LinearVectorStrategy strategy;
+  static const LinearStrategy strategy("cpu.linear.vector", /*useTiles=*/false);
+  return strategy;
+}
+
+const KernelStrategy &mlir::moec::getLinearAMXStrategy() {
+  static const LinearStrategy strategy("cpu.linear.amx", /*useTiles=*/true);
   return strategy;
 }

@@ -49,27 +49,31 @@ Value RowPacker::loadColumns(CodeBuilder &code, Value row, Value column, int64_t
   return roundThrough(code, scaled, cast<MemRefType>(input.getType()).getElementType());
 }
 
-void RowPacker::pack(CodeBuilder &code, Value row, Value packed, Value tokens, Value token) const {
+void FloatRows::store(CodeBuilder &code, Value columns, Value token, Value block,
+                      Value offset) const {
+  Value row = code.add(code.mul(block, tokens), token);
+  code.storeFloats(columns, rows, code.add(code.mul(row, blockColumns), offset));
+}
+
+void RowPacker::pack(CodeBuilder &code, Value row, const RowDestination &destination,
+                     Value token) const {
   Value inverse = normWeight ? computeInverseRMS(code, row) : Value();
-  // Of block b the row starts at (b * tokens + token) * 32.
-  auto addressOf = [&](Value block) {
-    return code.mul(code.add(code.mul(block, tokens), token), blockColumns);
-  };
   int64_t wholeBlocks = columns / blockColumns;
   if (wholeBlocks > 0)
     code.loop(0, wholeBlocks, 1, [&](Value block) {
-      Value to = addressOf(block), from = code.mul(block, blockColumns);
+      Value from = code.mul(block, blockColumns);
       for (int64_t i = 0; i < blockColumns; i += panelRows)
-        code.storeFloats(loadColumns(code, row, code.add(from, i), panelRows, inverse), packed,
-                         code.add(to, i));
+        destination.store(code, loadColumns(code, row, code.add(from, i), panelRows, inverse),
+                          token, block, code.index(i));
     });
   if (columns % blockColumns == 0)
     return;
-  Value to = addressOf(code.index(wholeBlocks));
+  Value block = code.index(wholeBlocks);
   for (int64_t i = 0; i < blockColumns; i += panelRows)
-    code.storeFloats(code.floatSplat(0, panelRows), packed, code.add(to, i));
+    destination.store(code, code.floatSplat(0, panelRows), token, block, code.index(i));
   code.loop(0, columns % blockColumns, 1, [&](Value i) {
     Value column = code.add(i, wholeBlocks * blockColumns);
-    code.storeFloat(loadColumns(code, row, column, 0, inverse), packed, code.add(to, i));
+    Value one = code.broadcast(loadColumns(code, row, column, 0, inverse), 1);
+    destination.store(code, one, token, block, i);
   });
 }

@@ -23,7 +23,7 @@ struct TokenBlock {
   Value rows;
   /// f32 [panels of the workgroup][tokens][16], flat.
   Value sums;
-  /// How many tokens there are (index).
+  /// How many tokens there is room for in `rows` and `sums`, all of which are multiplied (index).
   Value tokens;
 };
 

@@ -8,7 +8,9 @@
 namespace mlir::moec {
 
 const KernelStrategy &getLinearVectorStrategy();
+const KernelStrategy &getLinearAMXStrategy();
 const KernelStrategy &getGroupedLinearVectorStrategy();
+const KernelStrategy &getGroupedLinearAMXStrategy();
 const KernelStrategy &getRelayoutBlocksStrategy();
 const KernelStrategy &getRelayoutDenseStrategy();
 

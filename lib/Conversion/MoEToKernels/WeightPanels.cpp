@@ -182,12 +182,20 @@ SmallVector<Value> WeightPanels::decodeCodes(CodeBuilder &code, Value words, int
   return values;
 }
 
+Value WeightPanels::loadScaleBytes(CodeBuilder &code, Value blockBase) const {
+  auto type = VectorType::get({panelRows}, code.getI8Type());
+  return vector::LoadOp::create(code, code.getLoc(), type, flat, code.add(blockBase, 256));
+}
+
+Value WeightPanels::loadWords(CodeBuilder &code, Value blockBase, int64_t vector) const {
+  Value loaded = loadBits(code, flat, code.add(blockBase, 64 * vector), 64);
+  return bitcastTo(code, loaded, code.getI16Type());
+}
+
 Value WeightPanels::loadScales(CodeBuilder &code, Value blockBase) const {
   if (!isMXFP4())
     return {};
-  Value bytes =
-      vector::LoadOp::create(code, code.getLoc(), VectorType::get({panelRows}, code.getI8Type()),
-                             flat, code.add(blockBase, 256));
+  Value bytes = loadScaleBytes(code, blockBase);
   Value wide = arith::ExtUIOp::create(code, code.getLoc(), code.intVector(panelRows), bytes);
   // Byte 0 is 2^-127, a subnormal number with the mantissa bit below the exponent set; byte 255 is
   // NaN.

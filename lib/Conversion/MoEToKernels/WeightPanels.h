@@ -1,8 +1,9 @@
 //===- WeightPanels.h - weights as the kernels read them --------------------------------------===//
 //
-// Every weight is a sequence of panels of 16 rows, whatever its format, and a panel a sequence of blocks of 32 columns. The
-// product kernels see vectors of 16 f32 numbers, one column of a panel, in an order of columns ("slots") that suits the
-// format and is the same on every path through a kernel: so sums have the same bits on every path.
+// Every weight is a sequence of panels of 16 rows, whatever its format, and a panel a sequence of
+// blocks of 32 columns. The product kernels see vectors of 16 f32 numbers, one column of a panel,
+// in an order of columns ("slots") that suits the format and is the same on every path through a
+// kernel: so sums have the same bits on every path.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@ namespace mlir::moec {
 constexpr int64_t groupSlots = 8;
 constexpr int64_t mxfp4PanelBytes = 272;
 
-/// How the weight of a product lies on x86: `nibble_words` for MXFP4, `pairs` for bf16, plain panels for f16 and f32.
+/// How the weight of a product lies on x86: `nibble_words` for MXFP4, `pairs` for bf16, plain
+/// panels for f16 and f32.
 moe::LayoutAttr getPanelLayout(Type weight);
 
 /// Whether the kernels can read a weight of this type.
@@ -46,7 +48,8 @@ public:
   /// The column, within its group, of slot `slot` of a group.
   int64_t getColumnOfSlot(int64_t slot) const;
 
-  /// From here on code is built: `storage` is the weight's buffer, `expert` the index of the expert or null.
+  /// From here on code is built: `storage` is the weight's buffer, `expert` the index of the expert
+  /// or null.
   void attach(CodeBuilder &code, Value storage, Value expert, const TargetDescription &target);
 
   /// Index in the flat buffer of the first element of a panel's block.
@@ -56,6 +59,11 @@ public:
                                int64_t slots) const;
   /// The scales of the 16 rows of a block, exact for every scale byte; null for dense weights.
   Value loadScales(CodeBuilder &code, Value blockBase) const;
+
+  /// For kernels with formats of their own: the 16 scale bytes of a block, one of its four vectors
+  /// of 32 16-bit words (MXFP4), and the flat buffer.
+  Value loadScaleBytes(CodeBuilder &code, Value blockBase) const;
+  Value loadWords(CodeBuilder &code, Value blockBase, int64_t vector) const;
   Value getFlatStorage() const { return flat; }
 
 private:
