@@ -52,7 +52,7 @@ Value storeToStack(OpBuilder &builder, Operation *user, Value vector) {
   return stack;
 }
 
-/// bf16 to f32 as AMX reads it: subnormal numbers count as zero.
+/// bf16, or its bits, to f32 as AMX reads it: subnormal numbers count as zero.
 Value widenFlushed(OpBuilder &builder, Location loc, Value value) {
   Type type = value.getType();
   auto like = [&](Type element) -> Type {
@@ -66,14 +66,23 @@ Value widenFlushed(OpBuilder &builder, Location loc, Value value) {
       attribute = DenseElementsAttr::get(vector, attribute);
     return arith::ConstantOp::create(builder, loc, attribute);
   };
-  Value bits = arith::BitcastOp::create(builder, loc, like(builder.getI16Type()), value);
+  Value bits = getElementTypeOrSelf(type).isInteger()
+                   ? value
+                   : arith::BitcastOp::create(builder, loc, like(builder.getI16Type()), value);
   Value exponent = arith::AndIOp::create(builder, loc, bits, constant(0x7f80));
   Value isSmall =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, exponent, constant(0));
   Value sign = arith::AndIOp::create(builder, loc, bits, constant(0x8000));
   bits = arith::SelectOp::create(builder, loc, isSmall, sign, bits);
-  value = arith::BitcastOp::create(builder, loc, type, bits);
-  return arith::ExtFOp::create(builder, loc, like(builder.getF32Type()), value);
+  // On integers, because a scalar bf16 may cost a call of the C library.
+  Type i32 = like(builder.getI32Type());
+  Value wide = arith::ExtUIOp::create(builder, loc, i32, bits);
+  TypedAttr distance = builder.getI32IntegerAttr(16);
+  if (auto vector = dyn_cast<VectorType>(i32))
+    distance = DenseElementsAttr::get(vector, distance);
+  Value high = arith::ShLIOp::create(builder, loc, wide,
+                                     arith::ConstantOp::create(builder, loc, distance));
+  return arith::BitcastOp::create(builder, loc, like(builder.getF32Type()), high);
 }
 
 Value buildZeros(OpBuilder &builder, Location loc, Type type) {
@@ -149,9 +158,13 @@ struct EmulateProduct : OpConversionPattern<amx::TileMulFOp> {
     Location loc = op.getLoc();
     auto type = cast<VectorType>(adaptor.getAcc().getType());
     auto rowType = VectorType::get(type.getShape().back(), type.getElementType());
-    auto pairType = VectorType::get(2 * type.getShape().back(), rewriter.getBF16Type());
-    Value a = storeToStack(rewriter, op, adaptor.getLhs());
-    Value b = storeToStack(rewriter, op, adaptor.getRhs());
+    auto pairType = VectorType::get(2 * type.getShape().back(), rewriter.getI16Type());
+    auto bitsOf = [&](Value tile) {
+      auto bits = cast<VectorType>(tile.getType()).clone(rewriter.getI16Type());
+      return vector::BitCastOp::create(rewriter, loc, bits, tile);
+    };
+    Value a = storeToStack(rewriter, op, bitsOf(adaptor.getLhs()));
+    Value b = storeToStack(rewriter, op, bitsOf(adaptor.getRhs()));
     Value c = storeToStack(rewriter, op, adaptor.getAcc());
     Value zero = buildIndex(rewriter, loc, 0), one = buildIndex(rewriter, loc, 1);
 
