@@ -17,6 +17,44 @@ using namespace mlir;
 using namespace mlir::moec;
 
 namespace {
+/// f32 to bf16, to nearest even, NaN staying NaN: on 32-bit integers up to the last step.
+/// Upstream's expansion selects between 16-bit ones by a comparison of 32-bit floats, which LLVM
+/// takes apart lane by lane.
+struct RoundToBF16 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    Value input = op.getIn();
+    if (!getElementTypeOrSelf(input.getType()).isF32() ||
+        !getElementTypeOrSelf(op.getType()).isBF16())
+      return failure();
+    Location loc = op.getLoc();
+    auto withElement = [&](Type element) -> Type {
+      auto shaped = dyn_cast<ShapedType>(input.getType());
+      return shaped ? shaped.clone(element) : element;
+    };
+    Type i32 = withElement(rewriter.getI32Type());
+    auto constant = [&](int32_t value) -> Value {
+      TypedAttr attribute = rewriter.getI32IntegerAttr(value);
+      if (auto shaped = dyn_cast<ShapedType>(i32))
+        attribute = DenseElementsAttr::get(shaped, Attribute(attribute));
+      return arith::ConstantOp::create(rewriter, loc, attribute);
+    };
+    Value bits = arith::BitcastOp::create(rewriter, loc, i32, input);
+    Value half = arith::ShRUIOp::create(rewriter, loc, bits, constant(16));
+    Value odd = arith::AndIOp::create(rewriter, loc, half, constant(1));
+    Value up = arith::AddIOp::create(rewriter, loc, odd, constant(0x7fff));
+    Value rounded = arith::AddIOp::create(rewriter, loc, bits, up);
+    Value quiet = arith::OrIOp::create(rewriter, loc, bits, constant(0x400000));
+    Value isNaN = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::UNO, input, input);
+    Value chosen = arith::SelectOp::create(rewriter, loc, isNaN, quiet, rounded);
+    Value high = arith::ShRUIOp::create(rewriter, loc, chosen, constant(16));
+    Value narrow = arith::TruncIOp::create(rewriter, loc, withElement(rewriter.getI16Type()), high);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), narrow);
+    return success();
+  }
+};
+
 struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
@@ -33,6 +71,7 @@ struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
     // Without instructions for it LLVM would call a library to round to bf16.
     RewritePatternSet asIntegers(context);
     arith::populateExpandBFloat16Patterns(asIntegers);
+    asIntegers.add<RoundToBF16>(context, PatternBenefit(2));
     arith::populateCeilFloorDivExpandOpsPatterns(asIntegers);
     FrozenRewritePatternSet frozenAsIntegers(std::move(asIntegers));
 

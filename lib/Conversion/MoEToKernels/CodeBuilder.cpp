@@ -1,5 +1,7 @@
 #include "CodeBuilder.h"
 
+#include "VectorCode.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -133,34 +135,19 @@ Value CodeBuilder::dim(Value memref, int64_t dimension) {
 }
 
 Value CodeBuilder::loadFloat(Value memref, ValueRange indices) {
-  Value value = memref::LoadOp::create(*this, getLoc(), memref, indices);
-  if (value.getType().isF32())
-    return value;
-  return arith::ExtFOp::create(*this, getLoc(), getF32Type(), value);
+  return loadWidened(*this, memref, indices);
 }
 
 Value CodeBuilder::loadFloats(Value memref, ValueRange indices, int64_t lanes) {
-  Type element = cast<MemRefType>(memref.getType()).getElementType();
-  Value value =
-      vector::LoadOp::create(*this, getLoc(), VectorType::get({lanes}, element), memref, indices);
-  if (element.isF32())
-    return value;
-  return arith::ExtFOp::create(*this, getLoc(), floatVector(lanes), value);
+  return loadWidened(*this, memref, indices, lanes);
 }
 
 void CodeBuilder::storeFloat(Value value, Value memref, ValueRange indices) {
-  Type element = cast<MemRefType>(memref.getType()).getElementType();
-  if (!element.isF32())
-    value = arith::TruncFOp::create(*this, getLoc(), element, value);
-  memref::StoreOp::create(*this, getLoc(), value, memref, indices);
+  storeRounded(*this, value, memref, indices);
 }
 
 void CodeBuilder::storeFloats(Value value, Value memref, ValueRange indices) {
-  Type element = cast<MemRefType>(memref.getType()).getElementType();
-  if (!element.isF32())
-    value = arith::TruncFOp::create(*this, getLoc(),
-                                    cast<VectorType>(value.getType()).clone(element), value);
-  vector::StoreOp::create(*this, getLoc(), value, memref, indices);
+  storeRounded(*this, value, memref, indices);
 }
 
 Value CodeBuilder::loadInt(Value memref, ValueRange indices) {
