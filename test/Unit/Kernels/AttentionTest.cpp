@@ -9,9 +9,10 @@ using namespace moec_test;
 
 namespace {
 
-StrategyKernel compileAttention(const AttentionCase &shape, std::string target = "cpu") {
+StrategyKernel compileAttention(const AttentionCase &shape, std::string target = "cpu",
+                                HarnessOptions options = {}) {
   return StrategyKernel([shape](std::string tokens) { return shape.getAttentionText(tokens); },
-                        target);
+                        target, options);
 }
 
 RotaryCase makeRotary(int64_t pairs, int64_t offset = 0, bool interleaved = false) {
@@ -129,6 +130,21 @@ INSTANTIATE_TEST_SUITE_P(
                     NamedCase{"Float16", with([](auto &c) { c.cacheType = c.queryType = "f16"; })},
                     NamedCase{"BFloat16CacheOnly", with([](auto &c) { c.cacheType = "bf16"; })}),
     [](const auto &info) { return std::string(info.param.name); });
+
+TEST(Attention, OtherVectorWidths) {
+  AttentionCase shape;
+  shape.cacheType = shape.queryType = "bf16";
+  shape.sinks = true;
+  shape.window = 90;
+  shape.rotary = {makeRotary(32)};
+  for (const char *target : {"cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:sapphirerapids"}) {
+    // Code for this machine of what the strategy builds for that one.
+    StrategyKernel kernel = compileAttention(shape, target, {.emulate = true});
+    ASSERT_TRUE(kernel.isReady()) << kernel.getError();
+    AttentionStep step(shape, {{100, 37, 2}, {5, 5, 3}, {257, 1, 4}});
+    EXPECT_LE(step.compare(step.run(kernel)), 1) << target;
+  }
+}
 
 TEST(Attention, EveryLengthAcrossBlockBorders) {
   for (int64_t window : {0, 40}) {
