@@ -7,8 +7,8 @@
 
 namespace mlir::moec::moe {
 
-/// A number agrees when |actual - expected| <= absolute + relative * |expected|. Integers and infinities must be equal, a NaN
-/// must be one.
+/// A number agrees when |actual - expected| <= absolute + relative * |expected|. Integers and
+/// infinities must be equal, a NaN must be one.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
@@ -25,13 +25,15 @@ struct Distance {
 
 Distance measureDistance(const ReferenceTensor &actual, const ReferenceTensor &expected);
 
-/// Succeeds when the tensors agree. `report` says what the distance is and, on failure, names the first elements that differ.
+/// Succeeds when the tensors agree. `report` says what the distance is and, on failure, names the
+/// first elements that differ.
 LogicalResult compareTensors(const ReferenceTensor &actual, const ReferenceTensor &expected,
                              const Tolerance &tolerance, std::string &report);
 
-/// Interprets `entry` of a module of phase `moe` on `inputs` and compares its results with `outputs`, which compiled code
-/// computed from the same inputs. Caches among the inputs are changed as the program does. Emits a diagnostic when the
-/// interpreter fails; otherwise all is in `report`.
+/// Interprets `entry` of a module of phase `moe` on `inputs` and compares its results with
+/// `outputs`, which compiled code computed from the same inputs. Caches among the inputs are
+/// changed as the program does. Emits a diagnostic when the interpreter fails; otherwise all is in
+/// `report`.
 LogicalResult compareWithReference(ModuleOp module, WeightSource *weights, StringRef entry,
                                    ArrayRef<ReferenceValue> inputs,
                                    ArrayRef<ReferenceTensor> outputs, const Tolerance &tolerance,

@@ -1,12 +1,13 @@
 //===- Interpreter.h - the reference interpreter ----------------------------------------------===//
 //
-// Computes functions of a module in phase `moe`, one op after the other, slowly and in the obvious way. It is what compiled
-// code is compared with.
+// Computes functions of a module in phase `moe`, one op after the other, slowly and in the obvious
+// way. It is what compiled code is compared with.
 //
-// Precision. An arith or math op computes exactly or in double precision and rounds once to its result's type. A linalg op
-// does what its body says; where the body adds to its output argument (a sum, a product of matrices), the sum is kept in
-// double precision and rounded once at the end. A moe op keeps its sums and everything that its description does not say is
-// rounded in double precision and rounds each result once.
+// Precision. An arith or math op computes exactly or in double precision and rounds once to its
+// result's type. A linalg op does what its body says; where the body adds to its output argument (a
+// sum, a product of matrices), the sum is kept in double precision and rounded once at the end. A
+// moe op keeps its sums and everything that its description does not say is rounded in double
+// precision and rounds each result once.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -39,8 +40,8 @@ public:
                              std::string &problem) = 0;
 };
 
-/// Weights in files below a folder, such as the checkpoint that was imported. Symbolic links are followed when `followLinks`.
-/// Fails with `problem` set.
+/// Weights in files below a folder, such as the checkpoint that was imported. Symbolic links are
+/// followed when `followLinks`. Fails with `problem` set.
 FailureOr<std::unique_ptr<WeightSource>> openWeightFolder(StringRef path, bool followLinks,
                                                           std::string &problem);
 
@@ -64,10 +65,12 @@ public:
   /// Sizes, offsets and strides that are attributes or index values.
   SmallVector<int64_t> getIntegers(ArrayRef<OpFoldResult> values) const;
 
-  /// Binds a result, or an argument of a block. Emits a diagnostic when the value does not fit the type.
+  /// Binds a result, or an argument of a block. Emits a diagnostic when the value does not fit the
+  /// type.
   LogicalResult set(Value result, ReferenceValue value);
 
-  /// Room for a result of this shape, poisoned. Emits a diagnostic when it does not fit the type or is too large.
+  /// Room for a result of this shape, poisoned. Emits a diagnostic when it does not fit the type or
+  /// is too large.
   FailureOr<ReferenceTensor> allocate(OpResult result, ArrayRef<int64_t> shape);
 
   /// Checks a shape that only shows while running. Emits a diagnostic.
@@ -79,7 +82,9 @@ public:
                     SmallVectorImpl<ReferenceValue> &results);
 
   /// The point of its iteration space that the body of a linalg op runs at.
-  void setIteration(Operation *op, ArrayRef<int64_t> point) { iterations[op].assign(point.begin(), point.end()); }
+  void setIteration(Operation *op, ArrayRef<int64_t> point) {
+    iterations[op].assign(point.begin(), point.end());
+  }
   ArrayRef<int64_t> getIteration(Operation *op) const { return iterations.find(op)->second; }
 
 private:
@@ -96,7 +101,8 @@ public:
 
   ModuleOp getModule() const { return module; }
 
-  /// Checks that every op that `function` may reach can be computed. All that cannot are in one diagnostic.
+  /// Checks that every op that `function` may reach can be computed. All that cannot are in one
+  /// diagnostic.
   LogicalResult checkSupported(func::FuncOp function);
 
   /// Calls the function `name`. Emits a diagnostic when it fails.

@@ -1,13 +1,13 @@
 //===- ReferenceSession.h - a language model in the interpreter -------------------------------===//
 //
-// Drives a module of phase `moe` whose entry is a ragged step, the way the runtime drives the compiled program. The entry's
-// arguments are told apart by their attribute `moe.name`:
+// Drives a module of phase `moe` whose entry is a ragged step, the way the runtime drives the
+// compiled program. The entry's arguments are told apart by their attribute `moe.name`:
 //
-//   tokens, positions, token_sequences  i32 [T]       the step's tokens, sequence by sequence
-//   sequence_offsets                    i32 [S + 1]   where each sequence's tokens start
-//   block_table                         i32 [S, B]    the pool blocks of each sequence; unused entries are -1
-//   logit_rows                          i32 [R]       whose logits are wanted
-//   any name, type !moe.cache                         the paged cache of one layer
+//   tokens, positions, token_sequences  i32 [T]      the step's tokens, sequence by sequence
+//   sequence_offsets                    i32 [S + 1]  where each sequence's tokens start
+//   block_table                         i32 [S, B]   the pool blocks of each sequence, else -1
+//   logit_rows                          i32 [R]      whose logits are wanted
+//   any name, type !moe.cache                        the paged cache of one layer
 //
 // Its first result is the logits, [R, vocabulary].
 //
@@ -22,10 +22,12 @@ namespace mlir::moec::moe {
 
 class ReferenceSession {
 public:
-  /// `entry` may be empty: the only function with the attribute `moe.entry`. When the module has globals, the function
-  /// `loadEntry` fills them first. `weights` must outlive the session. Emits a diagnostic when it fails.
-  static FailureOr<std::unique_ptr<ReferenceSession>>
-  create(ModuleOp module, WeightSource *weights, StringRef entry = "", StringRef loadEntry = "load");
+  /// `entry` may be empty: the only function with the attribute `moe.entry`. When the module has
+  /// globals, the function `loadEntry` fills them first. `weights` must outlive the session. Emits
+  /// a diagnostic when it fails.
+  static FailureOr<std::unique_ptr<ReferenceSession>> create(ModuleOp module, WeightSource *weights,
+                                                             StringRef entry = "",
+                                                             StringRef loadEntry = "load");
 
   enum class LogitRows { None, Last, All };
   struct Part {
@@ -39,14 +41,16 @@ public:
   /// Forgets everything from position `length` on.
   void truncate(int64_t sequence, int64_t length) { sequences[sequence].length = length; }
 
-  /// Appends tokens to different sequences and gives the wanted logits [R, vocabulary], part by part. Emits a diagnostic when
-  /// it fails; the sequences' lengths are then as they were.
+  /// Appends tokens to different sequences and gives the wanted logits [R, vocabulary], part by
+  /// part. Emits a diagnostic when it fails; the sequences' lengths are then as they were.
   FailureOr<ReferenceTensor> step(ArrayRef<Part> parts);
 
-  /// The logits of every token of a new sequence, [T, vocabulary], `chunk` tokens a step (0: all at once).
+  /// The logits of every token of a new sequence, [T, vocabulary], `chunk` tokens a step (0: all at
+  /// once).
   FailureOr<ReferenceTensor> computeLogits(ArrayRef<int32_t> tokens, int64_t chunk = 0);
 
-  /// Appends `prompt` to a new sequence and then `count` times the token with the largest logit (ties: the lowest id).
+  /// Appends `prompt` to a new sequence and then `count` times the token with the largest logit
+  /// (ties: the lowest id).
   FailureOr<std::vector<int32_t>> generateGreedily(ArrayRef<int32_t> prompt, int64_t count);
 
 private:

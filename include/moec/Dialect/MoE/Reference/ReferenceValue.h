@@ -1,7 +1,7 @@
 //===- ReferenceValue.h - the values that the interpreter computes with -----------------------===//
 //
-// Tensors are values: copies share their elements until one of them is written to. Caches and states are objects: every
-// copy is the same one.
+// Tensors are values: copies share their elements until one of them is written to. Caches and
+// states are objects: every copy is the same one.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -19,15 +19,18 @@ namespace mlir::moec::moe {
 
 using ReferenceBytes = std::vector<std::byte>;
 
-/// A dense tensor in row-major order, each element in its own width (one byte below that). A layout of the type plays no
-/// part: a ReferenceTensor always holds the logical elements (see Layout.h for their order in memory).
+/// A dense tensor in row-major order, each element in its own width (one byte below that). A layout
+/// of the type plays no part: a ReferenceTensor always holds the logical elements (see Layout.h for
+/// their order in memory).
 class ReferenceTensor {
 public:
-  /// The largest tensor that the interpreter makes: a module must not be able to exhaust the machine.
+  /// The largest tensor that the interpreter makes: a module must not be able to exhaust the
+  /// machine.
   static constexpr uint64_t largestBytes = uint64_t(1) << 33;
 
   ReferenceTensor() = default;
-  /// Zeros. Fails, without a diagnostic, for an unknown element type or a size that is negative or too large.
+  /// Zeros. Fails, without a diagnostic, for an unknown element type or a size that is negative or
+  /// too large.
   static FailureOr<ReferenceTensor> create(Type elementType, ArrayRef<int64_t> shape);
   /// The same, poisoned (ScalarType::getPoison).
   static FailureOr<ReferenceTensor> createPoisoned(Type elementType, ArrayRef<int64_t> shape);
@@ -80,14 +83,15 @@ private:
   std::shared_ptr<ReferenceBytes> bytes;
 };
 
-/// A block tensor: codes as they lie in a checkpoint, two a byte, the even element in the low nibble; one scale byte for each
-/// block of 32.
+/// A block tensor: codes as they lie in a checkpoint, two a byte, the even element in the low
+/// nibble; one scale byte for each block of 32.
 struct ReferenceBlockTensor {
   SmallVector<int64_t> shape;
   std::shared_ptr<const ReferenceBytes> codes, scales;
 
   int64_t getRowLength() const { return shape.back(); }
-  /// The numbers of one row: row `r` of the tensor seen as [.., K]. Values beyond f32 become infinite.
+  /// The numbers of one row: row `r` of the tensor seen as [.., K]. Values beyond f32 become
+  /// infinite.
   void readRow(int64_t row, MutableArrayRef<float> result) const;
 };
 
@@ -99,13 +103,15 @@ public:
 
   CacheType getType() const { return type; }
   int64_t getBlocks() const { return pool.getDimSize(0); }
-  /// Adds poisoned blocks until there are `blocks`. Fails, without a diagnostic, when that would be too large.
+  /// Adds poisoned blocks until there are `blocks`. Fails, without a diagnostic, when that would be
+  /// too large.
   LogicalResult grow(int64_t blocks);
   /// [blocks, elements of a block].
   const ReferenceTensor &getPool() const { return pool; }
   ReferenceTensor &getPool() { return pool; }
 
-  /// Where in the pool channel `channel` of the key or value of head `head` lies, for the token at `offset` of block `block`.
+  /// Where in the pool channel `channel` of the key or value of head `head` lies, for the token at
+  /// `offset` of block `block`.
   int64_t getKeyIndex(int64_t block, int64_t offset, int64_t head, int64_t channel) const;
   int64_t getValueIndex(int64_t block, int64_t offset, int64_t head, int64_t channel) const;
 
@@ -144,7 +150,8 @@ public:
   ReferenceCache &getCache() const { return *std::get<std::shared_ptr<ReferenceCache>>(content); }
   ReferenceState &getState() const { return *std::get<std::shared_ptr<ReferenceState>>(content); }
 
-  /// Whether this can be a value of `type`: the kind, the element type, the static sizes. The reason why not, or empty.
+  /// Whether this can be a value of `type`: the kind, the element type, the static sizes. The
+  /// reason why not, or empty.
   std::string explainMismatch(Type type) const;
 
 private:
@@ -159,7 +166,8 @@ std::string describeShape(ArrayRef<int64_t> shape);
 /// The product of the sizes; nothing when one is negative or the product overflows.
 std::optional<int64_t> countElements(ArrayRef<int64_t> shape);
 
-/// The elements of a constant. Fails, without a diagnostic, for types that the interpreter does not know.
+/// The elements of a constant. Fails, without a diagnostic, for types that the interpreter does not
+/// know.
 FailureOr<ReferenceTensor> readElementsAttr(ElementsAttr attr);
 
 } // namespace mlir::moec::moe

@@ -1,7 +1,8 @@
 //===- Scalar.h - one number of any element type ----------------------------------------------===//
 //
-// The interpreter computes with numbers that are wider than every element type that it knows: floats as double, integers as
-// int64. A ScalarType says how a number of one element type is stored, and rounds a wide number to it.
+// The interpreter computes with numbers that are wider than every element type that it knows:
+// floats as double, integers as int64. A ScalarType says how a number of one element type is
+// stored, and rounds a wide number to it.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -18,8 +19,8 @@
 
 namespace mlir::moec::moe {
 
-/// A float or an integer; who holds it knows which. Integers are sign-extended, those of one bit and of unsigned types
-/// zero-extended.
+/// A float or an integer; who holds it knows which. Integers are sign-extended, those of one bit
+/// and of unsigned types zero-extended.
 union Scalar {
   double real;
   int64_t integer;
@@ -31,7 +32,8 @@ union Scalar {
 /// Storage and rounding of one element type.
 class ScalarType {
 public:
-  /// Nothing for types that the interpreter does not know: integers of more than 64 bits, complex numbers, vectors.
+  /// Nothing for types that the interpreter does not know: integers of more than 64 bits, complex
+  /// numbers, vectors.
   static std::optional<ScalarType> get(Type type);
 
   bool isReal() const { return kind != Kind::Integer; }
@@ -45,7 +47,8 @@ public:
   void store(std::byte *bytes, Scalar value) const;
   /// The nearest value of this type.
   Scalar round(Scalar value) const;
-  /// What stands in memory that nothing was written to: NaN or the least integer, so that reading it shows.
+  /// What stands in memory that nothing was written to: NaN or the least integer, so that reading
+  /// it shows.
   Scalar getPoison() const;
 
   /// An integer of this type, read as signed and as unsigned.
@@ -63,8 +66,8 @@ private:
   const llvm::fltSemantics *semantics = nullptr; // of small floats
 };
 
-/// What an elementwise op computes of one element of each operand, before the result is rounded to its type. Empty for other
-/// ops.
+/// What an elementwise op computes of one element of each operand, before the result is rounded to
+/// its type. Empty for other ops.
 using ScalarFunction = std::function<Scalar(const Scalar *operands)>;
 
 } // namespace mlir::moec::moe
