@@ -26,6 +26,10 @@ def ConvertMoEToLinalgPass : Pass<"convert-moe-to-linalg"> {
   let dependentDialects = ["arith::ArithDialect", "linalg::LinalgDialect", "math::MathDialect", "tensor::TensorDialect"];
 }
 
+def VerifyDecomposedPass : Pass<"moec-verify-decomposed", "ModuleOp"> {
+  let summary = "reports every moe op that has neither a strategy nor a decomposition";
+}
+
 def FuseKernelsPass : Pass<"moec-fuse-kernels", "ModuleOp"> {
   let summary = "fuses elementwise ops inside generic kernels";
   let description = [{

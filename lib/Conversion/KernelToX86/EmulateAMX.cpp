@@ -80,8 +80,8 @@ Value widenFlushed(OpBuilder &builder, Location loc, Value value) {
   TypedAttr distance = builder.getI32IntegerAttr(16);
   if (auto vector = dyn_cast<VectorType>(i32))
     distance = DenseElementsAttr::get(vector, distance);
-  Value high = arith::ShLIOp::create(builder, loc, wide,
-                                     arith::ConstantOp::create(builder, loc, distance));
+  Value high =
+      arith::ShLIOp::create(builder, loc, wide, arith::ConstantOp::create(builder, loc, distance));
   return arith::BitcastOp::create(builder, loc, like(builder.getF32Type()), high);
 }
 

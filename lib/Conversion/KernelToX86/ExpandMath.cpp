@@ -121,7 +121,24 @@ struct ExpandMath : moec::impl::ExpandMathPassBase<ExpandMath> {
       config.enableFolding(false).enableConstantCSE(false);
       if (failed(applyPatternsGreedily(kernel, frozen, config)))
         return signalPassFailure();
+      reportRest(kernel);
     }
+  }
+
+  /// What is neither expanded nor an instruction would become a call.
+  void reportRest(func::FuncOp kernel) {
+    kernel.walk([&](Operation *op) {
+      if (!isa<math::MathDialect>(op->getDialect()) ||
+          isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
+              math::CountTrailingZerosOp, math::CtPopOp, math::FloorOp, math::FmaOp,
+              math::IsFiniteOp, math::IsInfOp, math::IsNaNOp, math::IsNormalOp, math::RoundEvenOp,
+              math::RoundOp, math::SqrtOp, math::TruncOp>(op))
+        return;
+      op->emitError() << "'" << op->getName() << "' on " << op->getOperand(0).getType()
+                      << " in kernel '" << kernel.getName()
+                      << "' has no code for a CPU; convert the value to f32 first";
+      signalPassFailure();
+    });
   }
 };
 

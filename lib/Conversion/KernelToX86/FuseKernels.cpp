@@ -25,7 +25,7 @@ static bool onlyConverts(linalg::LinalgOp op) {
   });
 }
 
-/// A producer is computed inside its consumer when that repeats no work.
+/// A producer is computed inside its consumer when that repeats no work or cannot be avoided.
 static bool isWorthFusing(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
@@ -33,8 +33,13 @@ static bool isWorthFusing(OpOperand *operand) {
     return false;
   if (onlyConverts(producer))
     return true;
-  return producer->hasOneUse() && producer.getNumLoops() == consumer.getNumLoops() &&
-         consumer.getMatchingIndexingMap(operand).isPermutation();
+  if (producer.getNumLoops() != consumer.getNumLoops() ||
+      !consumer.getMatchingIndexingMap(operand).isPermutation())
+    return false;
+  // A row of unknown length has no place between two ops: it is computed again for each of them.
+  auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+  bool isUnbounded = type && type.getRank() > 0 && type.isDynamicDim(type.getRank() - 1);
+  return producer->hasOneUse() || isUnbounded;
 }
 
 namespace {
@@ -117,6 +122,11 @@ struct WriteConcatenation : OpRewritePattern<bufferization::MaterializeInDestina
     auto concat = op.getSource().getDefiningOp<tensor::ConcatOp>();
     if (!concat || !isa<MemRefType>(op.getDest().getType()))
       return failure();
+    // Parts of different sizes cannot be cut alike.
+    auto tileSizes =
+        op->getParentOfType<func::FuncOp>()->getAttrOfType<DenseI64ArrayAttr>(tileSizesAttribute);
+    if (tileSizes && int64_t(concat.getDim()) < tileSizes.size() && tileSizes[concat.getDim()] > 0)
+      return failure();
     Location loc = op.getLoc();
     int64_t rank = concat.getResultType().getRank(), dim = concat.getDim();
     SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0)),
@@ -152,12 +162,12 @@ struct FuseKernels : moec::impl::FuseKernelsPassBase<FuseKernels> {
     RewritePatternSet generalize(context);
     linalg::populateElementwiseToLinalgConversionPatterns(generalize);
     linalg::populateLinalgNamedOpsGeneralizationPatterns(generalize);
-    linalg::populateDecomposePadPatterns(generalize);
     generalize.add<FillInsteadOfSplat>(context);
     FrozenRewritePatternSet frozenGeneralize(std::move(generalize));
 
     RewritePatternSet fuse(context);
     linalg::populateElementwiseOpsFusionPatterns(fuse, isWorthFusing);
+    linalg::populateFoldReshapeOpsByExpansionPatterns(fuse, [](OpOperand *) { return true; });
     linalg::populateEraseUnusedOperandsAndResultsPatterns(fuse);
     linalg::populateInlineConstantOperandsPatterns(fuse);
     linalg::GenericOp::getCanonicalizationPatterns(fuse, context);

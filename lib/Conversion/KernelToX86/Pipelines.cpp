@@ -18,6 +18,7 @@ using namespace mlir::moec;
 void mlir::moec::buildKernelPipeline(OpPassManager &pm) {
   pm.addPass(createExpandStrategiesPass());
   pm.nest<func::FuncOp>().addPass(createConvertMoEToLinalgPass());
+  pm.addPass(createVerifyDecomposedPass());
   pm.addPass(createFuseKernelsPass());
   pm.addPass(createDistributeKernelsPass());
   OpPassManager &tensors = pm.nest<func::FuncOp>();

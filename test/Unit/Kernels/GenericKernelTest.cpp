@@ -171,6 +171,70 @@ TEST(GenericKernel, ComputesSoftmax) {
   }
 }
 
+TEST(GenericKernel, ComputesSoftmaxOfRowsOfAnyLength) {
+  KernelHarness harness(genericKernel({"?x?xf32"}, {"?x?xf32"}, R"(
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %rows = tensor.dim %i0, %c0 : tensor<?x?xf32>
+    %columns = tensor.dim %i0, %c1 : tensor<?x?xf32>
+    %e = tensor.empty(%rows, %columns) : tensor<?x?xf32>
+    %o0 = linalg.softmax dimension(1) ins(%i0 : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>)",
+                                      "1"),
+                        target);
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  for (int64_t columns : {1, 7, 100}) {
+    FloatBuffer x("f32", 2 * columns), out("f32", 2 * columns);
+    Random random;
+    x.randomize(random);
+    ASSERT_TRUE(harness.run("kernel", {x.bind({2, columns}), out.bind({2, columns})}, 2));
+    EXPECT_TRUE(out.isIntact());
+    for (int row = 0; row < 2; ++row) {
+      double sum = 0;
+      for (int i = 0; i < columns; ++i)
+        sum += std::exp(double(x.get(row * columns + i)));
+      for (int i = 0; i < columns; ++i)
+        ASSERT_NEAR(out.get(row * columns + i), std::exp(double(x.get(row * columns + i))) / sum,
+                    1e-6);
+    }
+  }
+}
+
+TEST(GenericKernel, ReshapesBetweenOps) {
+  KernelHarness harness(genericKernel({"?x8xf32"}, {"?x2x4xf32"}, R"(
+    %c0 = arith.constant 0 : index
+    %d0 = tensor.dim %i0, %c0 : tensor<?x8xf32>
+    %a = math.absf %i0 : tensor<?x8xf32>
+    %b = tensor.expand_shape %a [[0], [1, 2]] output_shape [%d0, 2, 4] : tensor<?x8xf32> into tensor<?x2x4xf32>
+    %o0 = arith.negf %b : tensor<?x2x4xf32>)",
+                                      "1"),
+                        target);
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  FloatBuffer x("f32", 24), out("f32", 24);
+  Random random;
+  x.randomize(random);
+  ASSERT_TRUE(harness.run("kernel", {x.bind({3}), out.bind({3})}, 3));
+  EXPECT_TRUE(out.isIntact());
+  for (int i = 0; i < 24; ++i)
+    ASSERT_EQ(out.get(i), -std::abs(x.get(i)));
+}
+
+TEST(GenericKernel, RoundsF16Once) {
+  KernelHarness harness(genericKernel({"?x8xf16", "?x8xf16"}, {"?x8xf16"},
+                                      "%o0 = arith.mulf %i0, %i1 : tensor<?x8xf16>", "1"),
+                        target);
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  Guarded<_Float16> x(24), y(24), out(24);
+  Random random;
+  for (int i = 0; i < 24; ++i) {
+    x[i] = random.next();
+    y[i] = random.next();
+  }
+  ASSERT_TRUE(harness.run("kernel", {x.bind({3}), y.bind({3}), out.bind({3})}, 3));
+  EXPECT_TRUE(out.isIntact());
+  for (int i = 0; i < 24; ++i)
+    ASSERT_EQ(float(out[i]), float(_Float16(float(x[i]) * float(y[i]))));
+}
+
 TEST(GenericKernel, SelectsByBooleans) {
   KernelHarness harness(genericKernel({"?x20xf32", "?x20xf32"}, {"?x20xf32", "?x20xi1"}, R"(
     %o1 = arith.cmpf ogt, %i0, %i1 : tensor<?x20xf32>
