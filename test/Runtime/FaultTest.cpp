@@ -20,6 +20,9 @@ namespace {
 thread_local long callsLeft = -1;
 thread_local bool failed = false;
 
+// As on Linux before 5.6.
+bool withoutOpenat2 = false;
+
 bool fails() {
   if (callsLeft < 0 || callsLeft-- != 0)
     return false;
@@ -29,6 +32,31 @@ bool fails() {
 }
 
 } // namespace
+
+// Every call goes through here, also those that the C library has no function for.
+extern "C" long syscall(long number, ...) {
+  va_list list;
+  va_start(list, number);
+  long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
+  register long d __asm__("r10") = va_arg(list, long);
+  register long e __asm__("r8") = va_arg(list, long);
+  register long f __asm__("r9") = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_openat2 && withoutOpenat2) {
+    errno = ENOSYS;
+    return -1;
+  }
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(d), "r"(e), "r"(f)
+                   : "rcx", "r11", "memory");
+  if (result < 0 && result > -4096) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return result;
+}
 
 extern "C" {
 ssize_t pread(int fd, void *buffer, size_t count, off_t offset) {
@@ -158,4 +186,25 @@ TEST(Faults, FoldersAreWrittenWholeOrNotAtAll) {
     return status;
   });
   EXPECT_GE(faults, 10);
+}
+
+// The way that old kernels need is as strict as the new one.
+TEST(Faults, FoldersAreConfinedWithoutOpenat2) {
+  withoutOpenat2 = true;
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  writeFile(folder / "outside", "secret");
+  EXPECT_TRUE(isOk(loadAndStep(folder / "b")));
+  ASSERT_EQ(symlink("../outside", (folder / "b/link").c_str()), 0);
+  ASSERT_EQ(symlink("..", (folder / "b/up").c_str()), 0);
+  auto opened = Folder::open(folder / "b");
+  ASSERT_TRUE(isOk(opened));
+  EXPECT_TRUE(isOk(opened->openFile("code/kernels.so")));
+  EXPECT_TRUE(test::fails(opened->openFile("link"), ErrorCode::InvalidData, "symbolic links"));
+  EXPECT_FALSE(opened->openFile("up/outside").isOk());
+  EXPECT_TRUE(test::fails(opened->openFile("code/none"), ErrorCode::NotFound, "cannot open"));
+  EXPECT_TRUE(test::fails(opened->openFile("none/none"), ErrorCode::NotFound, "cannot open"));
+  EXPECT_FALSE(opened->openFile("manifest.moeb/x").isOk());
+  EXPECT_TRUE(test::fails(opened->openFile("code"), ErrorCode::InvalidData, "found a folder"));
+  withoutOpenat2 = false;
 }

@@ -129,4 +129,12 @@ TEST(Files, Paths) {
   EXPECT_EQ(parentPath("a/b"), "a");
   EXPECT_EQ(parentPath("a"), ".");
   EXPECT_EQ(parentPath("/a"), "/");
+  EXPECT_EQ(parentPath("/a/b//"), "/a");
+  EXPECT_EQ(baseName("b"), "b");
+  EXPECT_EQ(joinPath("", "b"), "b");
+  EXPECT_EQ(joinPath("a", ""), "a/");
+  EXPECT_TRUE(fails(moert::File::open(std::string("a\0b", 3)), ErrorCode::InvalidArgument, "NUL"));
+  EXPECT_TRUE(fails(Folder::open("/dev/null"), ErrorCode::NotFound, "cannot open the folder"));
+  EXPECT_TRUE(fails(makeFolder("/dev/null"), ErrorCode::InputOutput, "cannot create the folder"));
+  EXPECT_TRUE(fails(makeFolder("/dev/null/x"), ErrorCode::InputOutput, "cannot create the folder"));
 }

@@ -47,3 +47,26 @@ TEST(Json, ViewsReportEverything) {
             "  none: is missing\n"
             "  size: expected an object, found -1");
 }
+
+TEST(Json, NumbersAndLongValues) {
+  auto document = parseJson(R"({"x": 2.5, "y": 3, "z": "1", "long": ")" + std::string(300, 'q') +
+                                R"(", "null": null, "list": [1, "a"]})",
+                            "t");
+  ASSERT_TRUE(isOk(document));
+  Problems problems("t");
+  JsonView view(*document, problems);
+  EXPECT_EQ(view["x"].number(), 2.5);
+  EXPECT_EQ(view["y"].number(), 3);
+  EXPECT_EQ(view["list"].elements()[0].integer(), 1);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(view["z"].number(), std::nullopt);
+  EXPECT_EQ(view["long"].integer(0), std::nullopt);
+  EXPECT_EQ(view["null"].integer(), std::nullopt);
+  EXPECT_FALSE(view.optional("null"));
+  EXPECT_TRUE(view["list"].members().empty());
+  EXPECT_EQ(view["list"].elements()[1].integer(INT64_MIN, 5), std::nullopt);
+  std::string text = problems.toStatus(ErrorCode::InvalidData).toString();
+  EXPECT_NE(text.find("5 problems"), std::string::npos) << text;
+  EXPECT_NE(text.find("list[1]: expected an integer"), std::string::npos);
+  EXPECT_LT(text.size(), 500u);
+}

@@ -145,6 +145,24 @@ TEST(Npy, HostileFilesAreErrors) {
       {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
        "not understood"},
       {"{'descr': '<f4', 'shape': (2,), }", "not understood"},
+      {"{'descr' '<f4', 'fortran_order': False, 'shape': (2,), }", "not understood"},
+      {"{descr: '<f4', 'fortran_order': False, 'shape': (2,), }", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False 'shape': (2,), }", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }",
+       "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "not understood"},
+      {"{'fortran_order': False, 'shape': (2,), }", "not understood"},
+      {"{'descr': '<f4', 'fortran_order': False, }", "not understood"},
+      {"{'descr': '<f4", "not understood"},
+      {"{'descr': '<f128', 'fortran_order': False, 'shape': (1,), }", "not supported"},
+      {"{'descr': '<fx', 'fortran_order': False, 'shape': (1,), }", "not understood"},
+      {"{'descr': '<f/', 'fortran_order': False, 'shape': (1,), }", "not understood"},
+      {"{'descr': '<V9', 'fortran_order': False, 'shape': (1,), }", "not supported"},
+      {"{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846977,), }", "too large"},
       {"__import__('os')", "not understood"},
       {"", "not understood"},
   };
@@ -156,4 +174,41 @@ TEST(Npy, HostileFilesAreErrors) {
   }
   EXPECT_TRUE(
       fails(read(folder, "PK\x03\x04 an .npz file"), ErrorCode::InvalidData, "no .npy file"));
+  std::string version("\x93NUMPY\x00\x00\x04\x00{}  ", 14);
+  EXPECT_TRUE(fails(read(folder, version), ErrorCode::Unsupported, ".npy format 0"));
+  version[6] = 4;
+  EXPECT_TRUE(fails(read(folder, version), ErrorCode::Unsupported, ".npy format 4"));
+  std::string longHeader = npy(std::string(70000, ' '), "", 2);
+  EXPECT_TRUE(fails(read(folder, longHeader), ErrorCode::InvalidData, "65536 are accepted"));
+  std::string manySizes = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  for (int i = 0; i < 65; ++i)
+    manySizes += "1, ";
+  EXPECT_TRUE(fails(read(folder, npy(manySizes + "), }", "1234")), ErrorCode::InvalidData,
+                    "not understood"));
+  writeFile(folder / "b.npy", good);
+  auto file = moert::File::open(folder / "b.npy");
+  ASSERT_TRUE(isOk(file));
+  EXPECT_TRUE(fails(readNpy(*file, 7), ErrorCode::InvalidData, "at most 7"));
+}
+
+TEST(Npy, SignedBytesServeAsSignedSubBytes) {
+  TemporaryFolder folder;
+  auto array =
+      read(folder, npy("{'descr': '|i1', 'fortran_order': True, 'shape': (2,), }", "\xff\x03"));
+  ASSERT_TRUE(isOk(array));
+  auto packed = array->elements(ElementType::I4);
+  ASSERT_TRUE(isOk(packed));
+  EXPECT_EQ(*packed, std::vector<std::byte>{std::byte(0x3f)});
+  EXPECT_TRUE(isOk(array->elements(ElementType::I2)));
+  EXPECT_FALSE(array->elements(ElementType::U4).isOk());
+  EXPECT_FALSE(array->elements(ElementType::F8E4M3).isOk());
+}
+
+TEST(Npy, WritingChecksTheSize) {
+  TemporaryFolder folder;
+  std::int64_t shape[] = {3}, negative[] = {-3};
+  EXPECT_TRUE(fails(writeNpy(folder / "x.npy", ElementType::F32, shape, bytesOf("12345678")),
+                    ErrorCode::InvalidArgument, "does not take 8 bytes"));
+  EXPECT_FALSE(writeNpy(folder / "x.npy", ElementType::F32, negative, bytesOf("")).isOk());
+  EXPECT_TRUE(isOk(writeNpy(folder / "x.npy", ElementType::U8, {}, bytesOf("1"))));
 }

@@ -2,6 +2,8 @@
 #include "runtime/base/Sha256.h"
 #include "test/Runtime/Support.h"
 
+#include <set>
+
 using namespace moert;
 using namespace moert::test;
 
@@ -10,6 +12,21 @@ TEST(Status, TellsPlaceMessageAndHint) {
   EXPECT_EQ(std::move(status).in("folder").at("tensor").toString(),
             "folder: file: tensor: error: there is none\nhint: make one");
   EXPECT_EQ(Status().toString(), "ok");
+}
+
+TEST(Status, CopiesAndNamesOfCodes) {
+  Status failure(ErrorCode::OutOfMemory, "m"), copy = failure, fine;
+  copy = fine;
+  EXPECT_TRUE(copy.isOk());
+  EXPECT_EQ(copy.message(), "");
+  copy = failure;
+  EXPECT_EQ(copy.code(), ErrorCode::OutOfMemory);
+  EXPECT_EQ(Status().in("x").at("y").toString(), "ok");
+  EXPECT_EQ(Status(ErrorCode::Internal, "m").at("y").in("x").location(), "x: y");
+  std::set<std::string_view> names;
+  for (int code = 0; code <= 9; ++code)
+    names.insert(errorCodeName(static_cast<ErrorCode>(code)));
+  EXPECT_EQ(names.size(), 10u);
 }
 
 TEST(Status, ProblemsAreCollectedAndCapped) {

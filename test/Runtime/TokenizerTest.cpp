@@ -4,7 +4,8 @@
 #include "runtime/base/Npy.h"
 #include "test/Runtime/Support.h"
 
-#include <chrono>
+#include <algorithm>
+#include <functional>
 
 using namespace moert;
 using namespace moert::test;
@@ -195,6 +196,114 @@ TEST(Tokenizer, HostileVocabulariesAreErrors) {
   expect(json, "added_tokens[0].id");
   EXPECT_FALSE(Tokenizer::parse("[]", "t").isOk());
   EXPECT_FALSE(Tokenizer::parse("{", "t").isOk());
+}
+
+TEST(Tokenizer, OddFormsAreUnderstoodOrNamed) {
+  auto parse = [](const Json &json) { return Tokenizer::parse(json.dump(), "t").status(); };
+  Json json = small();
+  json["post_processor"] = {
+      {"type", "Sequence"},
+      {"processors", {{{"type", "ByteLevel"}}, {{"type", "TemplateProcessing"}, {"single", 1}}}}};
+  json["model"].erase("type");
+  json["model"]["dropout"] = 0;
+  json["model"]["continuing_subword_prefix"] = "";
+  json["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Digits"}, {"individual_digits", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}}}}};
+  EXPECT_TRUE(isOk(parse(json)));
+  EXPECT_EQ(encodeSmall(json, "a12"), (Ids{' ', 'a', ' ', '1', '2'})); // each piece gets its space
+  struct Case {
+    const char *says;
+    std::function<void(Json &)> change;
+  };
+  const Case cases[] = {
+      {"the type 'WordPiece' is not supported", [](Json &j) { j["model"]["type"] = "WordPiece"; }},
+      {"end_of_word_suffix is not supported",
+       [](Json &j) { j["model"]["end_of_word_suffix"] = "</w>"; }},
+      {"model.vocab: expected an object", [](Json &j) { j["model"]["vocab"] = Json::array(); }},
+      {"model.merges: expected an array", [](Json &j) { j["model"]["merges"] = 7; }},
+      {"a token without text", [](Json &j) { j["model"]["vocab"][""] = 300; }},
+      {"model.vocab.zz: expected an integer", [](Json &j) { j["model"]["vocab"]["zz"] = "7"; }},
+      {"the vocabulary lacks 'Q\\x0a'", [](Json &j) { j["model"]["merges"] = {"Q\n a"}; }},
+      {"a merge has two sides",
+       [](Json &j) { j["model"]["merges"] = Json::array({Json::array({"a", 7})}); }},
+      {"the token has no text", [](Json &j) { j["added_tokens"][0]["content"] = ""; }},
+      {"single_word is not supported", [](Json &j) { j["added_tokens"][0]["single_word"] = true; }},
+      {"truncation: is not supported", [](Json &j) { j["truncation"] = {{"max_length", 5}}; }},
+      {"invert is not supported",
+       [](Json &j) {
+         j["pre_tokenizer"] = {{"type", "Sequence"},
+                               {"pretokenizers",
+                                {{{"type", "Split"},
+                                  {"pattern", {{"String", "x"}}},
+                                  {"behavior", "Isolated"},
+                                  {"invert", true}},
+                                 {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}};
+       }},
+      {"a step after ByteLevel",
+       [](Json &j) {
+         Json step = j["pre_tokenizer"];
+         j["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", Json::array({step, step})}};
+       }},
+      {"together with use_regex", [](Json &j) { j["pre_tokenizer"]["add_prefix_space"] = true; }},
+      {"pre_tokenizer.pattern.String: is missing",
+       [](Json &j) {
+         j["pre_tokenizer"] = {
+             {"type", "Split"}, {"behavior", "Isolated"}, {"pattern", Json::object()}};
+       }},
+      {"the pattern has 70000 bytes",
+       [](Json &j) {
+         j["pre_tokenizer"] = {{"type", "Split"},
+                               {"behavior", "Isolated"},
+                               {"pattern", {{"String", std::string(70000, 'x')}}}};
+       }},
+  };
+  for (const Case &each : cases) {
+    Json changed = small();
+    each.change(changed);
+    EXPECT_TRUE(fails(parse(changed), ErrorCode::Unsupported, each.says));
+  }
+  // Sequences in sequences, too deep.
+  for (const char *field : {"pre_tokenizer", "post_processor"}) {
+    Json changed = small(), deep = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+    for (int i = 0; i < 12; ++i)
+      deep = {{"type", "Sequence"},
+              {"pretokenizers", Json::array({deep})},
+              {"processors", Json::array({deep})}};
+    changed[field] = deep;
+    EXPECT_TRUE(fails(parse(changed), ErrorCode::Unsupported, "'Sequence' is not supported"));
+  }
+}
+
+TEST(Tokenizer, AVocabularyWithoutSomeBytes) {
+  Json json = small();
+  json["model"]["vocab"].erase("Q");
+  json["model"]["vocab"]["\u4e2d"] = 70; // not written in the alphabet: reachable by its id only
+  auto tokenizer = Tokenizer::parse(json.dump(), "t");
+  EXPECT_TRUE(fails(tokenizer, ErrorCode::Unsupported, "taken twice"));
+  json["model"]["vocab"]["\u4e2d"] = 81; // Q's
+  tokenizer = Tokenizer::parse(json.dump(), "t");
+  ASSERT_TRUE(isOk(tokenizer));
+  EXPECT_TRUE(
+      fails(tokenizer->encode("aQ"), ErrorCode::Unsupported, "no token for a byte of 'aQ'"));
+  std::int32_t id = 81;
+  EXPECT_EQ(tokenizer->decode({&id, 1}), "\u4e2d");
+  EXPECT_EQ(tokenizer->find("Q"), -1);
+  EXPECT_EQ(tokenizer->find("aa"), 256);
+  EXPECT_EQ(tokenizer->size(), 262u);
+}
+
+TEST(Tokenizer, EmptyMatchesCut) {
+  Json json = small();
+  json["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", "(?=b)|$"}}}, {"behavior", "Isolated"}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
+  EXPECT_EQ(encodeSmall(json, "abab"), (Ids{'a', 'b', 'a', 'b'})); // "ab" would merge otherwise
+  EXPECT_EQ(encodeSmall(json, "aa"), (Ids{256}));
 }
 
 TEST(Tokenizer, ChangedBytesAreSurvived) {
