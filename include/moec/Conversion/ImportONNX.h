@@ -43,6 +43,13 @@ struct ImportONNXOptions {
   ONNXLanguageModelNames names;
   /// Folder of tokenizer.json and of the files that name special tokens. Empty: beside the graph.
   std::string tokenizerFolder;
+  /// Type of activations and caches of a language model.
+  enum class Precision {
+    Model, // the file's
+    F32,
+    BF16,
+  };
+  Precision precision = Precision::Model;
   /// Tokens in one block of a paged cache.
   int64_t blockTokens = 16;
   /// Values for dimensions that the file names.
@@ -59,6 +66,9 @@ constexpr llvm::StringLiteral onnxDimensionsAttr = "moe.dims";
 /// On small moe.weight ops: the values, for passes that must know them. The reference stays what
 /// counts.
 constexpr llvm::StringLiteral onnxConstantValueAttr = "moe.constant_value";
+
+/// On the module: the type that activations get after raising, when it is not the file's.
+constexpr llvm::StringLiteral onnxActivationTypeAttr = "moe.activation_type";
 
 /// Imports the file. Every problem of the file is in one diagnostic.
 FailureOr<OwningOpRef<ModuleOp>> importONNX(StringRef path, const ImportONNXOptions &options,

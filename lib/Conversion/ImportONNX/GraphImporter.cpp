@@ -593,6 +593,11 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
       diagnostic << problemCount << " problems:";
     return diagnostic << text;
   }
+  using Precision = ImportONNXOptions::Precision;
+  if (options.precision != Precision::Model)
+    (*module)->setAttr(onnxActivationTypeAttr, TypeAttr::get(options.precision == Precision::F32
+                                                                 ? Type(builder.getF32Type())
+                                                                 : Type(builder.getBF16Type())));
   if (languageModel && failed(describeLanguageModel(*languageModel)))
     return failure();
   return std::move(module);

@@ -35,6 +35,10 @@ static LogicalResult checkNorm(NodeImporter &node) {
     return node.fail("axis " + Twine(*axis) + " is not supported, expected the last one");
   if (node.integer("stash_type", onnx::TensorProto::FLOAT) != onnx::TensorProto::FLOAT)
     return node.fail("attribute 'stash_type' is not 1: statistics are always in f32");
+  Type weight = node.graph.elementType(node.input(1).dataType);
+  if (!weight.isF32() && !weight.isBF16() && !weight.isF16())
+    return node.fail("the weight is of type " + dataTypeName(node.input(1).dataType) +
+                     ", expected FLOAT, FLOAT16 or BFLOAT16");
   for (size_t i = 1; i < node.inputCount(); ++i)
     if (node.hasInput(i) && node.input(i).shape != Shape{input.shape.back()})
       return node.fail("input " + Twine(i) + " has shape " +
@@ -43,14 +47,21 @@ static LogicalResult checkNorm(NodeImporter &node) {
   return success();
 }
 
+/// The input and the result's type: norms compute in the type of their weight.
+static Value normInput(NodeImporter &node, int &resultType) {
+  resultType = node.input(1).dataType;
+  return node.castElements(node.tensor(0), node.input(0).dataType, resultType);
+}
+
 LogicalResult importRMSNormalization(NodeImporter &node) {
   if (failed(node.expectInputs(2, 2)) || failed(checkNorm(node)))
     return failure();
-  ImportedValue &input = node.input(0);
+  int resultType;
+  Value input = normInput(node, resultType);
   FloatAttr epsilon = node.builder.getF64FloatAttr(intendedNumber(node.real("epsilon", 1e-5f)));
-  Value result = moe::RMSNormOp::create(node.builder, node.location, node.tensor(0).getType(),
-                                        node.tensor(0), node.tensor(1), epsilon, UnitAttr());
-  return node.setOutput(0, result, input.shape, input.dataType);
+  Value result = moe::RMSNormOp::create(node.builder, node.location, input.getType(), input,
+                                        node.tensor(1), epsilon, UnitAttr());
+  return node.setOutput(0, result, node.input(0).shape, resultType);
 }
 
 LogicalResult importLayerNormalization(NodeImporter &node) {
@@ -58,12 +69,13 @@ LogicalResult importLayerNormalization(NodeImporter &node) {
     return failure();
   if (node.wantsOutput(1) || node.wantsOutput(2))
     return node.fail("the outputs of mean and deviation are not supported");
-  ImportedValue &input = node.input(0);
+  int resultType;
+  Value input = normInput(node, resultType);
   FloatAttr epsilon = node.builder.getF64FloatAttr(intendedNumber(node.real("epsilon", 1e-5f)));
-  Value result = moe::LayerNormOp::create(node.builder, node.location, node.tensor(0).getType(),
-                                          node.tensor(0), node.tensor(1),
-                                          node.hasInput(2) ? node.tensor(2) : Value(), epsilon);
-  return node.setOutput(0, result, input.shape, input.dataType);
+  Value result =
+      moe::LayerNormOp::create(node.builder, node.location, input.getType(), input, node.tensor(1),
+                               node.hasInput(2) ? node.tensor(2) : Value(), epsilon);
+  return node.setOutput(0, result, node.input(0).shape, resultType);
 }
 
 } // namespace mlir::moec::onnx_import

@@ -241,6 +241,9 @@ const Expression *ElementEvaluator::evaluateOperation(Operation *op,
     if (!getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1))
       return operands[0];
   }
+  // Formulas are over the real numbers: where results are rounded is a matter of precision.
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+    return operands[0];
   if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op) &&
       !getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1)) {
     AffineExpr a = toIndex(operands[0]), b = toIndex(operands[1]);

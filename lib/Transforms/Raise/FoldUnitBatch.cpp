@@ -95,6 +95,43 @@ struct MoveBelowNorm final : OpRewritePattern<Norm> {
   Pass::Statistic &moved;
 };
 
+/// trunc(norm(ext(x))) -> norm(x): a norm computes in f32 and rounds once anyway.
+template <typename Norm>
+struct FoldNormCasts final : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern<arith::TruncFOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    auto norm = op.getIn().getDefiningOp<Norm>();
+    auto wide = norm ? norm.getInput().template getDefiningOp<arith::ExtFOp>() : arith::ExtFOp();
+    if (!wide || wide.getIn().getType() != op.getType())
+      return failure();
+    auto narrow = cast<Norm>(rewriter.clone(*norm));
+    rewriter.modifyOpInPlace(narrow, [&] {
+      narrow.getInputMutable().assign(wide.getIn());
+      narrow.getResult().setType(cast<RankedTensorType>(op.getType()));
+    });
+    rewriter.replaceOp(op, narrow.getResult());
+    return success();
+  }
+};
+
+/// ext(linear(x)) -> linear(x) in f32: a product sums in f32 and need not be rounded in between.
+struct FoldLinearCast final : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern<arith::ExtFOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    auto linear = op.getIn().getDefiningOp<moe::LinearOp>();
+    if (!linear || linear.getResidual() || !linear->hasOneUse() ||
+        !getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    auto wide = cast<moe::LinearOp>(rewriter.clone(*linear));
+    rewriter.modifyOpInPlace(
+        wide, [&] { wide.getResult().setType(cast<RankedTensorType>(op.getType())); });
+    rewriter.replaceOp(op, wide.getResult());
+    return success();
+  }
+};
+
 /// The vector that `value` repeats for each row, or null.
 static Value repeatedRow(Value value) {
   auto broadcast = value.getDefiningOp<linalg::BroadcastOp>();
@@ -151,6 +188,8 @@ struct FoldUnitBatchPass : moec::impl::FoldUnitBatchBase<FoldUnitBatchPass> {
         .add<MoveBelowElementwise, MoveBelowNorm<moe::RMSNormOp>, MoveBelowNorm<moe::LayerNormOp>>(
             &getContext(), moved);
     patterns.add<FoldBias>(&getContext(), biases);
+    patterns.add<FoldNormCasts<moe::RMSNormOp>, FoldNormCasts<moe::LayerNormOp>, FoldLinearCast>(
+        &getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

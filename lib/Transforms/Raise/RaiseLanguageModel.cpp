@@ -87,8 +87,8 @@ LogicalResult StepBuilder::readInterface() {
       !isResult(number("logits")) || !past || !present || past.size() != present.size() ||
       past.size() % 2 || !llvm::all_of(past.asArrayRef(), isArgument) ||
       !llvm::all_of(present.asArrayRef(), isResult))
-    return emitError(function.getLoc()) << "'" << onnxLanguageModelAttr
-                                << "' does not name arguments and results";
+    return emitError(function.getLoc())
+           << "'" << onnxLanguageModelAttr << "' does not name arguments and results";
   interface.tokens = function.getArgument(number("tokens"));
   interface.positions = function.getArgument(number("positions"));
   interface.logits = number("logits");
@@ -99,8 +99,8 @@ LogicalResult StepBuilder::readInterface() {
     auto type = dyn_cast<RankedTensorType>(ids.getType());
     if (!type || type.getRank() != 2 || type.getDimSize(0) != 1 ||
         !type.getElementType().isSignlessInteger())
-      return emitError(function.getLoc()) << "input '" << nameOf(ids) << "' is of type " << ids.getType()
-                                  << ", expected integers [1, tokens]";
+      return emitError(function.getLoc()) << "input '" << nameOf(ids) << "' is of type "
+                                          << ids.getType() << ", expected integers [1, tokens]";
   }
   return success();
 }
@@ -326,8 +326,8 @@ LogicalResult StepBuilder::rewriteLogits() {
   SmallVector<AffineExpr> variables = fresh.variablesFor(logits);
   if (variables.size() != 3 || !isa<AffineDimExpr>(variables[1]) ||
       !isa<AffineDimExpr>(variables[2]))
-    return emitError(function.getLoc()) << "the logits are of type " << logits.getType()
-                                << ", expected [1, tokens, vocabulary]";
+    return emitError(function.getLoc())
+           << "the logits are of type " << logits.getType() << ", expected [1, tokens, vocabulary]";
   Value rows = materialize(fresh, builder, location, fresh.evaluate(logits, variables),
                            {variables[1], variables[2]});
   if (!rows)
@@ -335,8 +335,8 @@ LogicalResult StepBuilder::rewriteLogits() {
                        {variables[1], variables[2]});
   auto type = rows ? cast<RankedTensorType>(rows.getType()) : RankedTensorType();
   if (!rows || type.isDynamicDim(1))
-    return emitError(function.getLoc()) << "the logits are of type " << logits.getType()
-                                << ", expected [1, tokens, vocabulary]";
+    return emitError(function.getLoc())
+           << "the logits are of type " << logits.getType() << ", expected [1, tokens, vocabulary]";
   auto gather = moe::GatherRowsOp::create(
       builder, location,
       RankedTensorType::get({ShapedType::kDynamic, type.getDimSize(1)}, type.getElementType()),
@@ -413,7 +413,8 @@ struct RaiseLanguageModelPass : moec::impl::RaiseLanguageModelBase<RaiseLanguage
     if (auto given = dyn_cast_or_null<IntegerAttr>(language.get("block_tokens")))
       blockTokens = given.getInt();
     if (blockTokens < 1 || blockTokens > 4096) {
-      emitError(module.getLoc()) << "the tokens of a cache block have to be 1 to 4096, not " << blockTokens;
+      emitError(module.getLoc()) << "the tokens of a cache block have to be 1 to 4096, not "
+                                 << blockTokens;
       return signalPassFailure();
     }
     for (func::FuncOp function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {

@@ -217,7 +217,13 @@ static bool raiseChoice(ElementEvaluator &evaluator, const Choice &choice,
   Location location = first->getLoc();
   Value logits =
       materialize(evaluator, builder, location, choice.logit, {choice.token, choice.expert});
-  if (!logits || !cast<RankedTensorType>(logits.getType()).getElementType().isF32())
+  if (!logits)
+    return false;
+  auto logitsType = cast<RankedTensorType>(logits.getType());
+  if (logitsType.getElementType().isBF16() || logitsType.getElementType().isF16())
+    logits =
+        arith::ExtFOp::create(builder, location, logitsType.clone(builder.getF32Type()), logits);
+  else if (!logitsType.getElementType().isF32())
     return false;
   int64_t rows = cast<RankedTensorType>(choice.indices.getType()).getDimSize(0);
   SmallVector<int64_t> shape = {rows, choice.k};
@@ -231,7 +237,10 @@ static bool raiseChoice(ElementEvaluator &evaluator, const Choice &choice,
       builder.getF64FloatAttr(1.0));
   Value wide =
       arith::ExtUIOp::create(builder, location, choice.indices.getType(), route.getIndices());
-  weights.replaceAllUsesWith(route.getWeights());
+  Value chosen = route.getWeights();
+  if (!getElementTypeOrSelf(weights.getType()).isF32())
+    chosen = arith::TruncFOp::create(builder, location, weights.getType(), chosen);
+  weights.replaceAllUsesWith(chosen);
   Value indices = choice.indices;
   indices.replaceAllUsesWith(wide);
   return true;
@@ -251,7 +260,8 @@ struct RaiseRoutingPass : moec::impl::RaiseRoutingBase<RaiseRoutingPass> {
       if (linalgOp && type.getElementType().isInteger(64) && linalgOp.getNumReductionLoops() == 1)
         reductions.push_back(op->getResult(0));
       bool isGather = linalgOp && linalgOp.getNumReductionLoops() == 0;
-      if (type.getElementType().isF32() && (isa<arith::DivFOp>(op) || isGather))
+      if (isa<FloatType>(type.getElementType()) &&
+          (isa<arith::DivFOp, arith::TruncFOp>(op) || isGather))
         divisions.push_back(op->getResult(0));
     });
     for (Value indices : reductions) {

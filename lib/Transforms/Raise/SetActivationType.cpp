@@ -1,4 +1,5 @@
-//===- SetActivationType.cpp - the precision between the ops of a raised language model --------------===//
+//===- SetActivationType.cpp - the precision between the ops of a raised language model
+//--------------===//
 
 #include "moec/Transforms/Raise/Passes.h"
 
@@ -38,8 +39,8 @@ static LogicalResult convert(func::FuncOp function, Type wanted) {
   for (BlockArgument argument : function.getArguments())
     if (auto cache = dyn_cast<moe::CacheType>(argument.getType()))
       argument.setType(moe::CacheType::get(function.getContext(), cache.getKvHeads(),
-                                           cache.getKeyDim(), cache.getValueDim(),
-                                           cache.getBlock(), wanted));
+                                           cache.getKeyDim(), cache.getValueDim(), cache.getBlock(),
+                                           wanted));
   // What is computed from weights alone stays as the file has it.
   DenseSet<Value> fixed;
   LogicalResult result = success();
@@ -64,7 +65,8 @@ static LogicalResult convert(func::FuncOp function, Type wanted) {
       }
     }
   }
-  function.setFunctionType(FunctionType::get(function.getContext(), function.getArgumentTypes(),
+  function.setFunctionType(FunctionType::get(function.getContext(),
+                                             function.front().getArgumentTypes(),
                                              function.front().getTerminator()->getOperandTypes()));
   return result;
 }
@@ -78,6 +80,15 @@ struct SetActivationTypePass : moec::impl::SetActivationTypeBase<SetActivationTy
       return;
     module->removeAttr(onnxActivationTypeAttr);
     if (!module->hasAttr("moe.language_model")) {
+      WalkResult other = module.walk([&](Operation *op) {
+        bool isOther = llvm::any_of(op->getResultTypes(), [&](Type type) {
+          Type element = getElementTypeOrSelf(type);
+          return isa<FloatType>(element) && element != wanted.getValue();
+        });
+        return isOther ? WalkResult::interrupt() : WalkResult::advance();
+      });
+      if (!other.wasInterrupted())
+        return; // that is its own precision
       emitError(module.getLoc()) << "another precision than the model's own is for language models "
                                     "only; this graph is none";
       return signalPassFailure();

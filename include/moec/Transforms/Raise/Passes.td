@@ -80,4 +80,13 @@ def RaiseLanguageModel : Pass<"moec-raise-language-model", "ModuleOp"> {
   let dependentDialects = ["arith::ArithDialect", "linalg::LinalgDialect", "tensor::TensorDialect", "moe::MoEDialect"];
 }
 
+def SetActivationType : Pass<"moec-set-activation-type", "ModuleOp"> {
+  let summary = "changes the type of activations and caches of a language model";
+  let description = [{
+    The module's `moe.activation_type` names the type; without it nothing happens. Weights stay as the file has them; router
+    logits and the model's logits stay f32.
+  }];
+  let dependentDialects = ["moe::MoEDialect"];
+}
+
 #endif
