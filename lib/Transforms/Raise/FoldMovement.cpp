@@ -56,8 +56,10 @@ static Value collapseOrigin(ElementEvaluator &evaluator, tensor::CollapseShapeOp
   }
   OpBuilder builder(collapse);
   Value origin = materialize(evaluator, builder, collapse.getLoc(), element, variables);
-  if (!origin || isMovement(origin.getDefiningOp()))
-    return {}; // no shorter
+  // No shorter, or a conversion lies in between.
+  if (!origin || isMovement(origin.getDefiningOp()) ||
+      getElementTypeOrSelf(origin.getType()) != getElementTypeOrSelf(collapse.getType()))
+    return {};
   if (groups.size() == variables.size())
     return origin;
   return tensor::CollapseShapeOp::create(builder, collapse.getLoc(), collapse.getType(), origin,

@@ -336,3 +336,12 @@ Value moec::toI32(OpBuilder &builder, Location location, Value tensor) {
     return arith::TruncIOp::create(builder, location, narrow, tensor);
   return arith::ExtSIOp::create(builder, location, narrow, tensor);
 }
+
+Value moec::convertFloats(OpBuilder &builder, Location location, Value tensor, Type element) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (type.getElementType() == element)
+    return tensor;
+  if (type.getElementTypeBitWidth() < element.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(builder, location, type.clone(element), tensor);
+  return arith::TruncFOp::create(builder, location, type.clone(element), tensor);
+}

@@ -51,6 +51,9 @@ std::optional<SoftmaxMatch> matchSoftmax(ElementEvaluator &evaluator, const Expr
 Value materialize(ElementEvaluator &evaluator, OpBuilder &builder, Location location,
                   const Expression *expression, ArrayRef<AffineExpr> variables);
 
+/// A tensor of floats with another element type.
+Value convertFloats(OpBuilder &builder, Location location, Value tensor, Type element);
+
 /// A number of f32 precision as what whoever wrote it meant: the shortest decimal that rounds to
 /// it.
 double intendedNumber(double value);

@@ -48,7 +48,7 @@ public:
 private:
   bool matchSummand(const Expression *summand);
   std::optional<ExpertProduct> matchProduct(const Expression *value, AffineExpr output);
-  bool matchExpertElement(const Expression *element, AffineExpr &rest);
+  bool matchExpertElement(const Expression *element);
   bool matchActivation(const Expression *activated, AffineExpr inner);
   /// Takes the first product's output at a position as gate or up: the product and where it was
   /// read.
@@ -57,14 +57,13 @@ private:
   ElementEvaluator &evaluator;
   MLIRContext *context;
   ExpertsMatch found;
-  const Expression *firstProductSum = nullptr;
 };
 
 } // namespace
 
 /// The expert of an element of a stacked tensor, which must be the one choice that everything else
 /// uses, too.
-bool ExpertsMatcher::matchExpertElement(const Expression *element, AffineExpr &rest) {
+bool ExpertsMatcher::matchExpertElement(const Expression *element) {
   if (element->kind != Kind::Element || element->indices.empty())
     return false;
   const Expression *choice = indexData(evaluator, element->indices.front());
@@ -90,8 +89,7 @@ std::optional<ExpertProduct> ExpertsMatcher::matchProduct(const Expression *valu
       sum = term.term;
       continue;
     }
-    AffineExpr rest;
-    if (product.bias || !matchExpertElement(term.term, rest) || term.term->indices.size() != 2 ||
+    if (product.bias || !matchExpertElement(term.term) || term.term->indices.size() != 2 ||
         term.term->indices[1] != output)
       return std::nullopt;
     product.bias = term.term->value;
@@ -109,9 +107,8 @@ std::optional<ExpertProduct> ExpertsMatcher::matchProduct(const Expression *valu
     const Expression *weight = body->body->operands[side];
     if (weight->kind != Kind::Element || weight->indices.size() != 3)
       continue;
-    AffineExpr rest;
     const Expression *before = found.choice;
-    if (!matchExpertElement(weight, rest)) {
+    if (!matchExpertElement(weight)) {
       found.choice = before;
       continue;
     }
@@ -323,11 +320,15 @@ static bool rewrite(ElementEvaluator &evaluator, Value result, const ExpertsMatc
   Value gateUp =
       match.gateUpTransposed ? transposeMatrices(builder, location, match.gateUp) : match.gateUp;
   Value down = match.downTransposed ? transposeMatrices(builder, location, match.down) : match.down;
-  auto experts = moe::ExpertsOp::create(builder, location, cast<RankedTensorType>(result.getType()),
-                                        input, toI32(builder, location, indices), weights, gateUp,
-                                        down, match.gateUpBias, match.downBias,
-                                        /*residual=*/Value(), match.activation);
-  result.replaceAllUsesWith(experts);
+  // The result is of the input's precision; where the graph sums in a wider type, it goes on from
+  // there.
+  auto type = cast<RankedTensorType>(result.getType());
+  Type element = getElementTypeOrSelf(input.getType());
+  auto experts = moe::ExpertsOp::create(
+      builder, location, RankedTensorType::get(type.getShape(), element), input,
+      toI32(builder, location, indices), weights, gateUp, down, match.gateUpBias, match.downBias,
+      /*residual=*/Value(), match.activation);
+  result.replaceAllUsesWith(convertFloats(builder, location, experts, type.getElementType()));
   return true;
 }
 

@@ -263,13 +263,14 @@ void StepBuilder::rewriteAttention(size_t layer) {
   moe::KVAppendOp::create(builder, location, key, value, caches[layer], positions, tokenSequences,
                           blockTable, /*rotary=*/moe::RotaryAttr());
   auto type = cast<RankedTensorType>(match.result.getType());
-  auto rowsType =
-      RankedTensorType::get({ShapedType::kDynamic, match.heads, v.channels}, type.getElementType());
+  auto rowsType = RankedTensorType::get({ShapedType::kDynamic, match.heads, v.channels},
+                                        getElementTypeOrSelf(query.getType()));
   Value rows = moe::AttentionOp::create(
       builder, location, rowsType, query, caches[layer], positions, tokenSequences, blockTable,
       sinks, /*indices=*/Value(), builder.getF64FloatAttr(match.scale),
       builder.getI64IntegerAttr(match.window), builder.getF64FloatAttr(match.softcap),
       /*rotary=*/moe::RotaryAttr(), /*strategy=*/StringAttr());
+  rows = convertFloats(builder, location, rows, type.getElementType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, location, rows);
   std::swap(sizes[0], sizes[1]);
   Value init = tensor::EmptyOp::create(builder, location, sizes, type.getElementType());
@@ -342,10 +343,7 @@ LogicalResult StepBuilder::rewriteLogits() {
       RankedTensorType::get({ShapedType::kDynamic, type.getDimSize(1)}, type.getElementType()),
       rows, logitRows);
   Value result = gather;
-  if (!type.getElementType().isF32()) {
-    Type wide = gather.getType().clone(builder.getF32Type());
-    result = arith::ExtFOp::create(builder, location, wide, result);
-  }
+  result = convertFloats(builder, location, result, builder.getF32Type());
   func::ReturnOp::create(builder, location, result);
   returned.erase();
   eraseDeadOps();

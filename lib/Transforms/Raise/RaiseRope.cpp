@@ -227,6 +227,7 @@ static bool rewrite(ElementEvaluator &evaluator, Value root, Value input, const 
     rows = materialize(evaluator, builder, location, evaluator.makeElement(input, indices), order);
   if (!positions || !rows)
     return false;
+  rows = convertFloats(builder, location, rows, type.getElementType());
   Value rotated = moe::RopeOp::create(builder, location, rows, toI32(builder, location, positions),
                                       rotation.attribute);
   // Back to the order of dimensions of the root.
