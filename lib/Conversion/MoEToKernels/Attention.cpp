@@ -27,8 +27,17 @@ public:
                                const TargetDescription &target) const override {
     auto attention = cast<moe::AttentionOp>(op);
     AttentionShape shape(attention, target);
-    return countTiles(builder, op->getLoc(), attention.getQuery(), shape.tileTokens,
-                      shape.getWorkgroupsPerTile());
+    int64_t perTile = shape.getWorkgroupsPerTile();
+    OpFoldResult most = countTiles(builder, op->getLoc(), attention.getQuery(), 1, perTile);
+    OpFoldResult full =
+        countTiles(builder, op->getLoc(), attention.getQuery(), shape.tileTokens, perTile);
+    int64_t extra = AttentionShape::extraTiles * perTile;
+    std::optional<int64_t> constantMost = getConstantIntValue(most),
+                           constantFull = getConstantIntValue(full);
+    if (constantMost && constantFull)
+      return builder.getIndexAttr(std::min(*constantMost, *constantFull + extra));
+    CodeBuilder code(op->getLoc(), builder);
+    return code.minimum(cast<Value>(most), code.add(cast<Value>(full), extra));
   }
 
   OpFoldResult countScratchBytes(OpBuilder &builder, Operation *op,

@@ -37,8 +37,9 @@ void AttentionKernel::build(Value workgroup) {
                                               code.sub(code.index(shape.group), firstOfPart));
   scratch.rotary.layDownFrequencies(code);
 
-  Value first = code.mul(tile, shape.tileTokens);
-  Value end = code.minimum(code.add(first, shape.tileTokens), code.dim(query, 0));
+  Value tokens = code.dim(query, 0), size = findTileSize(tokens);
+  Value first = code.mul(tile, size);
+  Value end = code.minimum(code.add(first, size), tokens);
   code.loop(first, end, 1, [&](Value token) {
     Value sequence = code.loadIndex(tokenSequences, token);
     Value before = code.maximum(code.sub(token, code.index(1)), first);
@@ -47,6 +48,13 @@ void AttentionKernel::build(Value workgroup) {
         code.compare(arith::CmpIPredicate::ne, sequence, code.loadIndex(tokenSequences, before)));
     code.when(startsRun, [&] { buildRun(token, findRunEnd(token, end, sequence), sequence); });
   });
+}
+
+/// Tokens of a tile; the last tiles may be smaller or empty.
+Value AttentionKernel::findTileSize(Value tokens) {
+  Value needed = code.divide(code.add(tokens, shape.tileTokens - 1), shape.tileTokens);
+  Value tiles = code.minimum(tokens, code.add(needed, AttentionShape::extraTiles));
+  return code.divide(code.add(tokens, code.sub(tiles, code.index(1))), tiles);
 }
 
 Value AttentionKernel::findRunEnd(Value first, Value tileEnd, Value sequence) {

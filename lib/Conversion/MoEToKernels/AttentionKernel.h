@@ -48,6 +48,7 @@ private:
   };
 
   // AttentionKernel.cpp: runs of tokens, chunks of keys.
+  Value findTileSize(Value tokens);
   Value findRunEnd(Value first, Value tileEnd, Value sequence);
   void buildRun(Value first, Value end, Value sequence);
   void findKeys(Run &run);

@@ -22,12 +22,17 @@ struct AttentionShape {
   int64_t group;      ///< query heads of a kv head
   int64_t parts;      ///< pieces that a large group is cut into, each for a workgroup of its own
   int64_t partHeads;  ///< heads of a piece; the last piece may have fewer
-  int64_t tileTokens; ///< tokens of a workgroup
+  int64_t tileTokens; ///< most tokens of a workgroup
   int64_t rowBlock;   ///< rows whose sums are in registers together
   int64_t rows;       ///< most rows of a workgroup, rounded up to whole row blocks
   int64_t lanes;      ///< keys of one vector
   int64_t chunk;      ///< keys between two looks at the running maximum
   int64_t valueLanes; ///< value columns of one vector
+
+  /// A step is cut into min(tokens, ceil(tokens / tileTokens) + extraTiles) tiles of equal size: a
+  /// step of few tokens gives every token, which is often a sequence of its own, to another
+  /// workgroup.
+  static constexpr int64_t extraTiles = 7;
 
   int64_t getWorkgroupsPerTile() const { return kvHeads * parts; }
   int64_t getChunkBlocks() const { return chunk / block; }
