@@ -6,10 +6,6 @@
 using namespace mlir;
 using namespace mlir::moec;
 
-/// Up to this many tokens panels are streamed: decoding a panel again for the second half of them
-/// is then cheaper than writing it to the buffer.
-constexpr int64_t streamedTokens = 4;
-
 PanelProduct::PanelProduct(const WeightPanels &weight, const TargetDescription &target)
     : weight(weight), fused(target.has("fma") || target.has("avx512f")),
       vectorBytes(target.getVectorBytes()) {
@@ -35,7 +31,7 @@ int64_t PanelProduct::getTokenCapacity() const {
 
 void PanelProduct::build(CodeBuilder &code, const TokenBlock &block, Value firstPanel,
                          Value firstSum, Value count) const {
-  Value few = code.compare(arith::CmpIPredicate::sle, block.tokens, code.index(streamedTokens));
+  Value few = code.compare(arith::CmpIPredicate::sle, block.tokens, code.index(fewTokens));
   auto nothing = [] { return SmallVector<Value>(); };
   code.choose(
       few, {},
@@ -47,6 +43,15 @@ void PanelProduct::build(CodeBuilder &code, const TokenBlock &block, Value first
         decodeOnce(code, block, firstPanel, firstSum, count);
         return nothing();
       });
+}
+
+void PanelProduct::buildRare(CodeBuilder &code, const TokenBlock &block, Value firstPanel,
+                             Value firstSum, Value count) const {
+  code.loop(code.index(0), count, 1, [&](Value i) {
+    code.loop(code.index(0), block.tokens, 1, [&](Value token) {
+      streamPanels(code, block, {1, 1}, code.add(firstPanel, i), code.add(firstSum, i), token);
+    });
+  });
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -183,30 +188,36 @@ PanelProduct::Sums PanelProduct::streamBlock(CodeBuilder &code, const TokenBlock
 
 void PanelProduct::decodeOnce(CodeBuilder &code, const TokenBlock &block, Value firstPanel,
                               Value firstSum, Value count) const {
-  forEachRun(code, count, tile.panels, [&](Value first, int64_t panels) {
-    decodePanels(code, block, panels, code.add(firstPanel, first), code.add(firstSum, first));
+  Value last = code.sub(code.add(firstPanel, count), code.index(1));
+  code.loop(code.index(0), count, tile.panels, [&](Value first) {
+    // An odd last panel is its own neighbour.
+    SmallVector<Value> panels;
+    for (int64_t p = 0; p < tile.panels; ++p)
+      panels.push_back(code.minimum(code.add(code.add(firstPanel, first), p), last));
+    decodePanels(code, block, panels, code.add(firstSum, first));
   });
 }
 
-void PanelProduct::decodePanels(CodeBuilder &code, const TokenBlock &block, int64_t panels,
-                                Value panel, Value sum) const {
+void PanelProduct::decodePanels(CodeBuilder &code, const TokenBlock &block, ArrayRef<Value> panels,
+                                Value sum) const {
   Value begin = code.mul(code.mul(sum, block.tokens), panelRows);
-  Value size = code.mul(block.tokens, panels * panelRows);
+  Value size = code.mul(block.tokens, panels.size() * panelRows);
   code.loop(begin, code.add(begin, size), panelRows,
             [&](Value at) { code.storeFloats(code.floatSplat(0, panelRows), block.sums, at); });
   if (weight.getWholeBlocks() > 0)
-    code.loop(0, weight.getWholeBlocks(), 1, [&](Value index) {
-      multiplyBuffer(code, block, panels, panel, sum, index, blockColumns);
-    });
+    code.loop(0, weight.getWholeBlocks(), 1,
+              [&](Value index) { multiplyBuffer(code, block, panels, sum, index, blockColumns); });
   if (int64_t tail = weight.getTailSlots())
-    multiplyBuffer(code, block, panels, panel, sum, code.index(weight.getWholeBlocks()), tail);
+    multiplyBuffer(code, block, panels, sum, code.index(weight.getWholeBlocks()), tail);
 }
 
-void PanelProduct::multiplyBuffer(CodeBuilder &code, const TokenBlock &block, int64_t panels,
-                                  Value panel, Value sum, Value index, int64_t slots) const {
+void PanelProduct::multiplyBuffer(CodeBuilder &code, const TokenBlock &block,
+                                  ArrayRef<Value> panelIndices, Value sum, Value index,
+                                  int64_t slots) const {
+  int64_t panels = panelIndices.size();
   SmallVector<Value> scales;
-  for (int64_t p = 0; p < panels; ++p) {
-    Value base = weight.getBlockBase(code, code.add(panel, p), index);
+  for (auto [p, panel] : llvm::enumerate(panelIndices)) {
+    Value base = weight.getBlockBase(code, panel, index);
     forEachGroup(code, {0, 0}, slots, [&](Value group, int64_t width, Sums &) {
       for (auto [slot, column] : llvm::enumerate(weight.loadGroup(code, base, group, width))) {
         Value row = code.add(code.mul(group, groupSlots), slot);

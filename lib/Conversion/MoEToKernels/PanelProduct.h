@@ -1,12 +1,13 @@
 //===- PanelProduct.h - activations times weight panels, in vector registers ------------------===//
 //
-// The heart of linear and grouped_linear. A workgroup has packed the rows of a block of tokens (PackedRows) and wants their
-// products with a range of panels, as f32 sums in scratch memory. Few tokens: panels are decoded in registers and streamed
-// past them. More tokens: each block of 16 rows x 32 columns is decoded once into a buffer in the L1 cache, and tiles of
-// tokens run over it.
+// The heart of linear and grouped_linear. A workgroup has packed the rows of a block of tokens
+// (PackedRows) and wants their products with a range of panels, as f32 sums in scratch memory. Few
+// tokens: panels are decoded in registers and streamed past them. More tokens: each block of 16
+// rows x 32 columns is decoded once into a buffer in the L1 cache, and tiles of tokens run over it.
 //
-// Every sum is built in one order: the slots of a block in ascending order by fused multiply-adds from zero, then the
-// block's sum, scaled, onto the sum of the blocks before. So its bits depend neither on the path nor on the other tokens.
+// Every sum is built in one order: the slots of a block in ascending order by fused multiply-adds
+// from zero, then the block's sum, scaled, onto the sum of the blocks before. So its bits depend
+// neither on the path nor on the other tokens.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -27,6 +28,10 @@ struct TokenBlock {
   Value tokens;
 };
 
+/// Up to this many tokens panels are streamed past them: decoding a panel again for the second half
+/// of the tokens is then cheaper than writing it to a buffer.
+constexpr int64_t fewTokens = 4;
+
 class PanelProduct {
 public:
   PanelProduct(const WeightPanels &weight, const TargetDescription &target);
@@ -34,12 +39,22 @@ public:
   /// Takes the decode buffer from the workgroup's scratch memory.
   void allocate(ScratchAllocator &allocator, Type f32);
 
-  /// Tokens that fit a block: so many that decoding is paid for, so few that their rows stay in the L2 cache.
+  /// Tokens that fit a block: so many that decoding is paid for, so few that their rows stay in the
+  /// L2 cache.
   int64_t getTokenCapacity() const;
 
-  /// sums[q] = rows * panel (firstPanel + q), for `count` panels from `firstSum` on.
+  /// sums[q] = rows * panel (firstPanel + q), for `count` panels from `firstSum` on; the sums of
+  /// one more panel may be overwritten.
   void build(CodeBuilder &code, const TokenBlock &block, Value firstPanel, Value firstSum,
              Value count) const;
+  /// The same for more than a few tokens.
+  void buildMany(CodeBuilder &code, const TokenBlock &block, Value firstPanel, Value firstSum,
+                 Value count) const {
+    decodeOnce(code, block, firstPanel, firstSum, count);
+  }
+  /// The same in little code, for panels that are few in every model.
+  void buildRare(CodeBuilder &code, const TokenBlock &block, Value firstPanel, Value firstSum,
+                 Value count) const;
 
 private:
   struct Tile {
@@ -56,10 +71,10 @@ private:
 
   void decodeOnce(CodeBuilder &code, const TokenBlock &block, Value firstPanel, Value firstSum,
                   Value count) const;
-  void decodePanels(CodeBuilder &code, const TokenBlock &block, int64_t panels, Value panel,
+  void decodePanels(CodeBuilder &code, const TokenBlock &block, ArrayRef<Value> panels,
                     Value sum) const;
-  void multiplyBuffer(CodeBuilder &code, const TokenBlock &block, int64_t panels, Value panel,
-                      Value sum, Value index, int64_t slots) const;
+  void multiplyBuffer(CodeBuilder &code, const TokenBlock &block, ArrayRef<Value> panels, Value sum,
+                      Value index, int64_t slots) const;
   void multiplyTile(CodeBuilder &code, const TokenBlock &block, Tile tile, Value sum, Value index,
                     Value token, int64_t slots, ArrayRef<Value> scales) const;
 

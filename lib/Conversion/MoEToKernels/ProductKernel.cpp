@@ -15,6 +15,8 @@ ProductKernel::ProductKernel(const Problem &problem, const TargetDescription &ta
     : target(target), weight(problem.weight),
       chunks(weight, problem.activation, problem.mostChunks), product(weight, target),
       writer(weight, chunks, problem.activation) {
+  if (IntegerProduct::isWanted(problem.weight, problem.input, target))
+    integerProduct.emplace(weight);
   if (problem.useTiles)
     tileProduct.emplace(weight, problem.input);
 }
@@ -28,10 +30,12 @@ void ProductKernel::allocate(ScratchAllocator &allocator, MLIRContext *context) 
   Type f32 = Float32Type::get(context);
   int64_t capacity = getTokenCapacity();
   rows = allocator.allocate({weight.getBlocks() * capacity * blockColumns}, f32);
-  // One panel more: the matrix unit writes panels in pairs.
+  // One panel more: products may write panels in pairs.
   sums = allocator.allocate({(chunks.getSumPanels() + 1) * capacity * panelRows}, f32);
   product.allocate(allocator, f32);
   writer.allocate(allocator, f32);
+  if (integerProduct)
+    integerProduct->allocate(allocator, context);
   if (tileProduct)
     tileProduct->allocate(allocator, context);
 }
@@ -67,10 +71,33 @@ void ProductKernel::multiplyVectors(CodeBuilder &code, const Tokens &tokens, Val
                                     Value count, Value chunk) const {
   TokenBlock block = {rows, sums, count};
   pack(code, tokens, FloatRows(rows, count), first, count);
-  chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value panels) {
-    product.build(code, block, panel, sum, panels);
-  });
+  multiplyPanels(code, block, chunk);
   write(code, tokens, block, first, count, chunk);
+}
+
+void ProductKernel::multiplyPanels(CodeBuilder &code, const TokenBlock &block, Value chunk) const {
+  if (!integerProduct) {
+    chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value panels) {
+      product.build(code, block, panel, sum, panels);
+    });
+    return;
+  }
+  Value few = code.compare(arith::CmpIPredicate::sle, block.tokens, code.index(fewTokens));
+  code.choose(
+      few, {},
+      [&] {
+        integerProduct->quantize(code, block);
+        chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value panels) {
+          integerProduct->build(code, block, panel, sum, panels);
+        });
+        return SmallVector<Value>();
+      },
+      [&] {
+        chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value panels) {
+          product.buildMany(code, block, panel, sum, panels);
+        });
+        return SmallVector<Value>();
+      });
 }
 
 void ProductKernel::multiplyTiles(CodeBuilder &code, const Tokens &tokens, Value first, Value count,
@@ -84,7 +111,7 @@ void ProductKernel::multiplyTiles(CodeBuilder &code, const Tokens &tokens, Value
   chunks.forEachRange(code, chunk, [&](Value panel, Value sum, Value panels) {
     tileProduct->build(code, block, panel, sum, panels, [&](Value one, Value at, Value number) {
       pack(code, tokens, FloatRows(rows, room), first, count);
-      product.build(code, block, one, at, number);
+      product.buildRare(code, block, one, at, number);
     });
   });
   write(code, tokens, block, first, count, chunk);

@@ -3,6 +3,7 @@
 #ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_PRODUCTKERNEL_H
 #define MOEC_LIB_CONVERSION_MOETOKERNELS_PRODUCTKERNEL_H
 
+#include "IntegerProduct.h"
 #include "OutputRows.h"
 #include "PackedRows.h"
 #include "TileProduct.h"
@@ -53,6 +54,7 @@ private:
                        Value chunk) const;
   void multiplyTiles(CodeBuilder &code, const Tokens &tokens, Value first, Value count,
                      Value chunk) const;
+  void multiplyPanels(CodeBuilder &code, const TokenBlock &block, Value chunk) const;
   void pack(CodeBuilder &code, const Tokens &tokens, const RowDestination &destination, Value first,
             Value count) const;
   void write(CodeBuilder &code, const Tokens &tokens, const TokenBlock &block, Value first,
@@ -62,6 +64,7 @@ private:
   WeightPanels weight;
   RowChunks chunks;
   PanelProduct product;
+  std::optional<IntegerProduct> integerProduct;
   std::optional<TileProduct> tileProduct;
   OutputWriter writer;
   Value rows, sums;

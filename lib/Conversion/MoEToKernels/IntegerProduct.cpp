@@ -1,0 +1,182 @@
+#include "IntegerProduct.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+/// Added to twice an E2M1 number, so that what the table holds has no sign.
+constexpr int64_t weightOffset = 12;
+/// The largest integer: 85 * 128 + 63. Eight sums of two products of at most 24 * 85 fit 16 bits.
+constexpr int64_t largest = 85 * 128 + 63;
+/// Bytes of a block of a token: two planes of 32.
+constexpr int64_t planeBytes = 2 * blockColumns;
+
+bool IntegerProduct::isWanted(Type weight, Type input, const TargetDescription &target) {
+  return isa<moe::BlockTensorType>(weight) && input.isBF16() && target.has("avx2") &&
+         target.getVectorBytes() == 32 && !target.batchInvariant;
+}
+
+void IntegerProduct::allocate(ScratchAllocator &allocator, MLIRContext *context) {
+  Builder builder(context);
+  int64_t pieces = weight.getBlocks() * fewTokens;
+  planes = allocator.allocate({pieces * planeBytes}, builder.getI8Type());
+  steps = allocator.allocate({pieces}, builder.getF32Type());
+  offsets = allocator.allocate({pieces}, builder.getI32Type());
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Activations
+//===------------------------------------------------------------------------------------------===//
+
+void IntegerProduct::quantize(CodeBuilder &code, const TokenBlock &block) const {
+  Value pieces = code.mul(block.tokens, weight.getBlocks());
+  code.loop(code.index(0), pieces, 1, [&](Value piece) {
+    quantizeBlock(code, block.rows, code.mul(piece, blockColumns), piece);
+  });
+}
+
+void IntegerProduct::quantizeBlock(CodeBuilder &code, Value rows, Value from, Value piece) const {
+  Location loc = code.getLoc();
+  int64_t lanes = panelRows;
+  SmallVector<Value> halves = {code.loadFloats(rows, from, lanes),
+                               code.loadFloats(rows, code.add(from, lanes), lanes)};
+  auto magnitude = [&](Value x) -> Value { return math::AbsFOp::create(code, loc, x); };
+  Value most = code.maximumLane(code.maximum(magnitude(halves[0]), magnitude(halves[1])));
+  // Zero, unless a number is infinite or none at all: that must show in the result.
+  Value probe =
+      code.sumLanes(code.add(code.sub(halves[0], halves[0]), code.sub(halves[1], halves[1])));
+  Value isUsual = code.compare(arith::CmpFPredicate::OGT, most, code.float32(0x1p-100));
+  Value inverse = code.select(isUsual, code.divide(code.float32(largest), most), code.float32(0));
+  Value halfStep = code.mul(most, code.float32(0.5 / largest));
+  code.storeFloat(code.add(halfStep, probe), steps, piece);
+
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < lanes; i += 8)
+    for (int64_t column : {0, 4, 1, 5, 2, 6, 3, 7})
+      order.push_back(i + column);
+  Value total = code.intSplat(0, lanes);
+  for (int64_t half : {0, 1}) {
+    Value x = vector::ShuffleOp::create(code, loc, halves[half], halves[half], order);
+    Value scaled = code.mul(x, code.broadcast(inverse, lanes));
+    Value isNumber = code.compare(arith::CmpFPredicate::OEQ, scaled, scaled);
+    scaled = code.select(isNumber, scaled, code.floatSplat(0, lanes));
+    Value rounded = math::RoundEvenOp::create(code, loc, scaled);
+    Value integer = arith::FPToSIOp::create(code, loc, code.intVector(lanes), rounded);
+    total = code.add(total, integer);
+    // integer = 128 * high + low, low in [-64, 63].
+    Value high = arith::ShRSIOp::create(code, loc, code.add(integer, code.intSplat(64, lanes)),
+                                        code.intSplat(7, lanes));
+    Value low = code.sub(integer, shiftLeft(code, high, 7));
+    auto bytes = VectorType::get({lanes}, code.getI8Type());
+    Value parts[2] = {high, low};
+    for (int64_t plane : {0, 1}) {
+      Value at = code.add(code.mul(piece, planeBytes), plane * blockColumns + half * lanes);
+      vector::StoreOp::create(code, loc, arith::TruncIOp::create(code, loc, bytes, parts[plane]),
+                              planes, at);
+    }
+  }
+  Value sum = vector::ReductionOp::create(code, loc, vector::CombiningKind::ADD, total);
+  code.storeInt(code.mul(sum, code.int32(weightOffset)), offsets, piece);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Products
+//===------------------------------------------------------------------------------------------===//
+
+void IntegerProduct::build(CodeBuilder &code, const TokenBlock &block, Value firstPanel,
+                           Value firstSum, Value count) const {
+  Location loc = code.getLoc();
+  auto buildPanel = [&](Value panel, Value sum, Value token) {
+    SmallVector<Value> sums(2, code.floatSplat(0, 8));
+    sums = code.loop(code.index(0), code.index(weight.getBlocks()), 1, sums,
+                     [&](Value index, ValueRange carried) {
+                       Value base = weight.getBlockBase(code, panel, index);
+                       Value piece = code.add(code.mul(index, block.tokens), token);
+                       Value scales = weight.loadScales(code, base);
+                       Value step = code.broadcast(code.loadFloat(steps, piece), 8);
+                       Value offset = code.broadcast(code.loadInt(offsets, piece), 8);
+                       SmallVector<Value> result;
+                       for (int64_t half : {0, 1}) {
+                         Value integer = code.sub(
+                             sumHalf(code, base, half, code.mul(piece, planeBytes)), offset);
+                         Value number =
+                             arith::SIToFPOp::create(code, loc, code.floatVector(8), integer);
+                         Value scale = vector::ExtractStridedSliceOp::create(
+                             code, loc, scales, ArrayRef<int64_t>{8 * half}, ArrayRef<int64_t>{8},
+                             ArrayRef<int64_t>{1});
+                         result.push_back(code.fma(code.mul(number, step), scale, carried[half]));
+                       }
+                       return result;
+                     });
+    Value at = code.mul(code.add(code.mul(sum, block.tokens), token), panelRows);
+    for (int64_t half : {0, 1})
+      code.storeFloats(sums[half], block.sums, code.add(at, 8 * half));
+  };
+  code.loop(code.index(0), count, 1, [&](Value i) {
+    code.loop(code.index(0), block.tokens, 1, [&](Value token) {
+      buildPanel(code.add(firstPanel, i), code.add(firstSum, i), token);
+    });
+  });
+}
+
+static Value callIntrinsic(CodeBuilder &code, StringRef name, VectorType result, Value a, Value b) {
+  return LLVM::CallIntrinsicOp::create(code, code.getLoc(), result, code.getStringAttr(name),
+                                       ValueRange{a, b})
+      .getResult(0);
+}
+
+/// Twice the E2M1 numbers of 32 codes, plus the offset.
+static Value lookUp(CodeBuilder &code, Value codes) {
+  auto bytes = VectorType::get({32}, code.getI8Type());
+  SmallVector<int8_t> table;
+  for (int lane = 0; lane < 2; ++lane)
+    for (int sign : {1, -1})
+      for (int twice : {0, 1, 2, 3, 4, 6, 8, 12})
+        table.push_back(static_cast<int8_t>(weightOffset + sign * twice));
+  Value constant = arith::ConstantOp::create(
+      code, code.getLoc(), DenseElementsAttr::get(bytes, ArrayRef<int8_t>(table)));
+  return callIntrinsic(code, "llvm.x86.avx2.pshuf.b", bytes, constant, codes);
+}
+
+Value IntegerProduct::addProducts(CodeBuilder &code, Value weights, Value sum, Value at,
+                                  int64_t offset) const {
+  auto four = VectorType::get({4}, code.getI8Type());
+  Value bytes = vector::LoadOp::create(code, code.getLoc(), four, planes, code.add(at, offset));
+  Value word = code.lane(bitcastTo(code, bytes, code.getI32Type()), 0);
+  Value everywhere = bitcastTo(code, code.broadcast(word, 8), code.getI8Type());
+  auto words = VectorType::get({16}, code.getI16Type());
+  Value products = callIntrinsic(code, "llvm.x86.avx2.pmadd.ub.sw", words, weights, everywhere);
+  return code.add(sum, products);
+}
+
+Value IntegerProduct::sumHalf(CodeBuilder &code, Value blockBase, int64_t half, Value at) const {
+  Location loc = code.getLoc();
+  auto bytes = VectorType::get({32}, code.getI8Type());
+  auto words = VectorType::get({16}, code.getI16Type());
+  Value zero = arith::ConstantOp::create(code, loc, code.getZeroAttr(words));
+  Value sums[2] = {zero, zero};
+  for (int64_t j = 0; j < 4; ++j) {
+    Value loaded = vector::LoadOp::create(code, loc, bytes, weight.getFlatStorage(),
+                                          code.add(blockBase, 64 * j + 32 * half));
+    Value packed = bitcastTo(code, loaded, code.getI32Type());
+    Value nibbles[2] = {bitAnd(code, packed, 0x0f0f0f0f),
+                        bitAnd(code, shiftRight(code, packed, 4), 0x0f0f0f0f)};
+    for (int64_t group : {0, 1}) {
+      Value weights = lookUp(code, bitcastTo(code, nibbles[group], code.getI8Type()));
+      for (int64_t plane : {0, 1})
+        sums[plane] =
+            addProducts(code, weights, sums[plane], at, plane * blockColumns + 8 * j + 4 * group);
+    }
+  }
+  // Neighbouring words belong to one row.
+  Value ones = arith::ConstantOp::create(code, loc,
+                                         DenseElementsAttr::get(words, code.getI16IntegerAttr(1)));
+  auto addPairs = [&](Value sum) {
+    return callIntrinsic(code, "llvm.x86.avx2.pmadd.wd", code.intVector(8), sum, ones);
+  };
+  return code.add(shiftLeft(code, addPairs(sums[0]), 7), addPairs(sums[1]));
+}
