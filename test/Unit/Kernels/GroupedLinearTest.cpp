@@ -55,7 +55,7 @@ struct GroupedCase {
   int64_t n = 64, k = 64, topK = 1;
   bool bias = false, gather = false, scatter = false;
   Activation activation;
-  std::string target = "cpu";
+  TestTarget target;
 
   int64_t getColumns() const { return activation.kind.empty() ? n : n / 2; }
 };
@@ -64,10 +64,11 @@ constexpr int64_t experts = 5;
 
 class GroupedProblem {
 public:
-  explicit GroupedProblem(const GroupedCase &shape)
+  explicit GroupedProblem(const GroupedCase &shape, bool batchInvariant = false)
       : shape(shape), generator(13), weight(shape.weight, experts, shape.n, shape.k, generator),
         bias("bf16", experts * shape.n), packed(weight.pack()),
-        kernel([this](std::string tokens) { return makeText(tokens); }, shape.target) {
+        kernel([this](std::string tokens) { return makeText(tokens); }, shape.target.name,
+               shape.target.getOptions(batchInvariant)) {
     bias.fillRandom(generator);
   }
 
@@ -140,12 +141,16 @@ private:
   };
   Sum sumRow(int64_t expert, int64_t i, int64_t row) const {
     double sum = 0, magnitude = 0;
+    std::vector<double> activations(shape.k);
     for (int64_t k = 0; k < shape.k; ++k) {
-      double term = input.get(getInputRow(i) * shape.k + k) * weight.get(expert, row, k);
+      activations[k] = input.get(getInputRow(i) * shape.k + k);
+      double term = activations[k] * weight.get(expert, row, k);
       sum += term;
       magnitude += std::abs(term);
     }
     double tolerance = (32 + shape.k / 32 + 8) * 0x1p-24 * magnitude;
+    if (weight.isMXFP4() && shape.input == "bf16")
+      tolerance += weight.getIntegerTolerance(expert, row, activations);
     if (shape.bias)
       sum += bias.get(expert * shape.n + row);
     return {sum, tolerance + 2 * 0x1p-24 * std::abs(sum)};
@@ -205,8 +210,8 @@ private:
     text.outputs = {
         tensorArgument(count + "x" + std::to_string(shape.getColumns()) + "x" + shape.result)};
     text.op = "%r0 = moe.grouped_linear %0 by %1, %2 weight(%3 : " + weight.getPackedType() + ")" +
-              biasText + " {strategy = \"cpu.grouped_linear.vector\", " + attributes +
-              "} : " + text.inputs[0].value + ", " + text.inputs[1].value + ", " +
+              biasText + " {strategy = \"" + shape.target.getStrategy("grouped_linear") + "\", " +
+              attributes + "} : " + text.inputs[0].value + ", " + text.inputs[1].value + ", " +
               text.inputs[2].value + " -> " + text.outputs[0].value;
     return text.print();
   }
@@ -224,8 +229,6 @@ private:
 class GroupedLinearSweep : public testing::TestWithParam<GroupedCase> {};
 
 TEST_P(GroupedLinearSweep, MatchesDoublePrecision) {
-  if (!canRun(GetParam().target))
-    GTEST_SKIP() << "this machine cannot run " << GetParam().target;
   GroupedProblem problem(GetParam());
   ASSERT_TRUE(problem.getKernel().isReady()) << problem.getKernel().getError();
   for (std::vector<int64_t> counts : std::vector<std::vector<int64_t>>{
@@ -236,11 +239,11 @@ TEST_P(GroupedLinearSweep, MatchesDoublePrecision) {
 }
 
 TEST_P(GroupedLinearSweep, BitsOfATokenDoNotDependOnOthers) {
-  if (!canRun(GetParam().target))
-    GTEST_SKIP() << "this machine cannot run " << GetParam().target;
+  if (GetParam().target.matrixUnit)
+    GTEST_SKIP() << "experts of many tokens go to the matrix unit, others do not";
   GroupedCase shape = GetParam();
   shape.topK = 1;
-  GroupedProblem all(shape), one(shape);
+  GroupedProblem all(shape, /*batchInvariant=*/true), one(shape, /*batchInvariant=*/true);
   ASSERT_TRUE(all.getKernel().isReady()) << all.getKernel().getError();
   all.route({2, 0, 23, 4, 13});
   GuardedResult together = all.run();
@@ -281,10 +284,21 @@ INSTANTIATE_TEST_SUITE_P(
         with([](auto &c) { c.n = 32, c.activation = {"situ", 0, 3, 0, true}; }),
         with([](auto &c) { c.n = 1, c.k = 32; }),
         with([](auto &c) { c.n = 640, c.k = 64, c.activation = {"silu"}; }), with([](auto &c) {
-          c.n = 100, c.k = 64, c.target = "cpu:x86-64-v2", c.activation = {"silu"};
+          c.n = 100, c.k = 64, c.target = {"cpu:x86-64-v2"}, c.activation = {"silu"};
         }),
         with([](auto &c) {
-          c.n = 100, c.k = 64, c.target = "cpu:x86-64-v4", c.activation = {"silu", 1, 0, 0, true};
+          c.n = 100, c.k = 64, c.target = {"cpu:x86-64-v4"}, c.activation = {"silu", 1, 0, 0, true};
+        }),
+        with([](auto &c) {
+          c.n = 96, c.k = 160, c.topK = 2, c.bias = c.gather = c.scatter = true;
+          c.input = c.result = "bf16", c.target = {"cpu:sapphirerapids", true};
+          c.activation = {"swiglu", 1.702, 1, 7, true};
+        }),
+        with([](auto &c) {
+          c.n = 66, c.k = 64, c.target = {"cpu:sapphirerapids", true}, c.activation = {"silu"};
+        }),
+        with([](auto &c) {
+          c.weight = "bf16", c.n = 40, c.k = 70, c.target = {"cpu:sapphirerapids", true};
         })));
 
 } // namespace

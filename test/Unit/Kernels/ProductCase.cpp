@@ -34,6 +34,21 @@ double TestWeight::get(int64_t expert, int64_t row, int64_t column) const {
   return std::ldexp(e2m1[code], scale - 127);
 }
 
+double TestWeight::getIntegerTolerance(int64_t expert, int64_t n,
+                                       const std::vector<double> &row) const {
+  double tolerance = 0;
+  for (int64_t first = 0; first < k; first += 32) {
+    double most = 0, weights = 0;
+    for (int64_t column = first; column < first + 32; ++column) {
+      most = std::max(most, std::abs(row[column]));
+      weights += std::abs(get(expert, n, column));
+    }
+    // Half a step of integers up to 10943.
+    tolerance += 1.001 * weights * most / (2 * 10943);
+  }
+  return tolerance;
+}
+
 void TestWeight::setScale(int64_t expert, int64_t row, int64_t block, uint8_t scale) {
   scales[rowIndex(expert, row) * (k / 32) + block] = scale;
 }

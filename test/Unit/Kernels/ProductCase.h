@@ -21,6 +21,9 @@ public:
   void setCode(int64_t expert, int64_t row, int64_t column, uint8_t code);
 
   bool isMXFP4() const { return type == "mxfp4"; }
+  /// How far a kernel that turns bf16 activations into integers, block by block, may be from the
+  /// sum over `row`.
+  double getIntegerTolerance(int64_t expert, int64_t n, const std::vector<double> &row) const;
   /// Types without and with the layout, and the storage of the latter.
   std::string getLogicalType() const;
   std::string getPackedType() const;
@@ -42,6 +45,19 @@ private:
 
   std::string type;
   int64_t experts, n, k;
+};
+
+/// What a strategy is compiled for in a test. Targets that this machine lacks are emulated.
+struct TestTarget {
+  std::string name = "cpu";
+  bool matrixUnit = false;
+
+  std::string getStrategy(const std::string &op) const {
+    return "cpu." + op + (matrixUnit ? ".amx" : ".vector");
+  }
+  HarnessOptions getOptions(bool batchInvariant) const {
+    return {.emulate = !canRun(name), .batchInvariant = batchInvariant};
+  }
 };
 
 /// Room for `count` results behind which nothing may be written.

@@ -9,9 +9,9 @@ using namespace mlir;
 using namespace mlir::moec;
 using namespace moec_test;
 
-StrategyKernel::StrategyKernel(TextMaker makeText, std::string target)
+StrategyKernel::StrategyKernel(TextMaker makeText, std::string target, HarnessOptions options)
     : makeText(makeText), target(target),
-      harness(std::make_unique<KernelHarness>(makeText("?"), target)) {}
+      harness(std::make_unique<KernelHarness>(makeText("?"), target, options)) {}
 
 StrategyKernel::LaunchSize StrategyKernel::getLaunchSize(int64_t tokens) const {
   DialectRegistry registry;

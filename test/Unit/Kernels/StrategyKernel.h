@@ -17,7 +17,7 @@ class StrategyKernel {
 public:
   using TextMaker = std::function<std::string(std::string tokens)>;
 
-  StrategyKernel(TextMaker makeText, std::string target = "cpu");
+  StrategyKernel(TextMaker makeText, std::string target = "cpu", HarnessOptions options = {});
 
   bool isReady() const { return harness->isReady(); }
   const std::string &getError() const { return harness->getError(); }
