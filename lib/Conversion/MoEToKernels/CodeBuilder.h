@@ -43,8 +43,7 @@ public:
   Value divide(Value a, Value b);
   Value remainder(Value a, Value b);
   Value minimum(Value a, Value b);
-  /// The larger one; of floats the first only when it is larger, so that NaN is never kept in `b`'s
-  /// place by accident of the instruction: `a > b ? a : b`.
+  /// The larger one; of floats `a > b ? a : b`, which is one instruction.
   Value maximum(Value a, Value b);
   Value fma(Value a, Value b, Value c);
   Value exp(Value x);
@@ -76,11 +75,11 @@ public:
   Value loadInt(Value memref, ValueRange indices);
   Value loadInts(Value memref, ValueRange indices, int64_t lanes);
   void storeInt(Value value, Value memref, ValueRange indices);
-  /// Asks for a line in the second cache.
-  void prefetch(Value memref, ValueRange indices);
   void storeInts(Value value, Value memref, ValueRange indices);
   /// An i32 element as an index.
   Value loadIndex(Value memref, ValueRange indices) { return toIndex(loadInt(memref, indices)); }
+  /// Asks for a line in the second cache.
+  void prefetch(Value memref, ValueRange indices);
 
   // Lanes.
   Value lane(Value vector, int64_t i);
