@@ -122,4 +122,8 @@ def ConvertKernelsToABIPass : Pass<"moec-convert-kernels-to-abi", "ModuleOp"> {
   let dependentDialects = ["arith::ArithDialect", "func::FuncDialect", "LLVM::LLVMDialect"];
 }
 
+def VerifyTargetPass : Pass<"moec-verify-target", "ModuleOp"> {
+  let summary = "checks that kernels are in the llvm dialect and the kernel table is there";
+}
+
 #endif

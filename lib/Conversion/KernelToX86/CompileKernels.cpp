@@ -3,6 +3,7 @@
 #include "moec/Conversion/CompileKernels.h"
 
 #include "LinkSharedObject.h"
+#include "PartitionKernels.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -16,6 +17,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 #include "llvm/Transforms/Utils/LowerMemIntrinsics.h"
@@ -69,16 +72,6 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetDesc
   return std::unique_ptr<llvm::TargetMachine>(llvmTarget->createTargetMachine(
       triple, target.cpu, getFeatureString(target), options, llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOptLevel::Aggressive));
-}
-
-/// The functions and globals of phase `target` alone: a planned module holds programs beside them.
-static OwningOpRef<ModuleOp> cloneCode(ModuleOp module) {
-  OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
-  OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
-  for (Operation &op : *module.getBody())
-    if (isa<LLVM::LLVMDialect>(op.getDialect()))
-      builder.clone(op);
-  return code;
 }
 
 static void annotateFunctions(llvm::Module &module, const TargetDescription &target) {
@@ -161,35 +154,59 @@ static LogicalResult emitObject(llvm::Module &module, llvm::TargetMachine &machi
   return success();
 }
 
+namespace {
+/// Some kernels on their way from LLVM IR to an object file.
+struct Part {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  SmallVector<char> object;
+  bool isEmitted = false;
+};
+} // namespace
+
 FailureOr<std::string> mlir::moec::compileToSharedObject(ModuleOp module,
                                                          const TargetDescription &target) {
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, error);
-  if (!machine)
-    return module.emitError() << "cannot make code for " << target.name << ": " << error;
-
-  OwningOpRef<ModuleOp> code = cloneCode(module);
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   module.getContext()->appendDialectRegistry(registry);
 
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> llvmModule = translateModuleToLLVMIR(*code, context, "kernels");
-  if (!llvmModule)
-    return module.emitError() << "cannot translate the kernels to LLVM IR";
-  llvmModule->setSourceFileName("kernels");
-  llvmModule->setTargetTriple(machine->getTargetTriple());
-  llvmModule->setDataLayout(machine->createDataLayout());
-  annotateFunctions(*llvmModule, target);
-  optimize(*llvmModule, *machine);
-  expandMemoryIntrinsics(*llvmModule, *machine);
+  std::string error;
+  std::vector<std::unique_ptr<Part>> parts;
+  for (OwningOpRef<ModuleOp> &code : partitionKernels(module)) {
+    auto part = std::make_unique<Part>();
+    part->machine = createTargetMachine(target, error);
+    if (!part->machine)
+      return module.emitError() << "cannot make code for " << target.name << ": " << error;
+    part->module = translateModuleToLLVMIR(*code, part->context, "kernels");
+    if (!part->module)
+      return module.emitError() << "cannot translate the kernels to LLVM IR";
+    part->module->setSourceFileName("kernels");
+    part->module->setTargetTriple(part->machine->getTargetTriple());
+    part->module->setDataLayout(part->machine->createDataLayout());
+    annotateFunctions(*part->module, target);
+    parts.push_back(std::move(part));
+  }
 
-  SmallVector<char> object;
-  if (failed(emitObject(*llvmModule, *machine, object)))
-    return module.emitError() << "cannot emit an object file for " << target.name;
-  FailureOr<std::string> shared =
-      linkSharedObject(StringRef(object.data(), object.size()), MOERT_KERNEL_QUERY_NAME, error);
+  {
+    llvm::DefaultThreadPool threads(llvm::hardware_concurrency(parts.size()));
+    for (std::unique_ptr<Part> &part : parts)
+      threads.async([&part = *part] {
+        optimize(*part.module, *part.machine);
+        expandMemoryIntrinsics(*part.module, *part.machine);
+        part.isEmitted = succeeded(emitObject(*part.module, *part.machine, part.object));
+      });
+    threads.wait();
+  }
+
+  std::vector<SmallVector<char>> objects;
+  for (std::unique_ptr<Part> &part : parts) {
+    if (!part->isEmitted)
+      return module.emitError() << "cannot emit an object file for " << target.name;
+    objects.push_back(std::move(part->object));
+  }
+  FailureOr<std::string> shared = linkSharedObject(objects, MOERT_KERNEL_QUERY_NAME, error);
   if (failed(shared))
     return module.emitError() << "cannot link the kernels: " << error;
   return shared;

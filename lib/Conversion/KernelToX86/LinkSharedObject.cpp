@@ -10,6 +10,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <mutex>
+#include <vector>
 
 LLD_HAS_DRIVER(elf)
 
@@ -46,23 +47,25 @@ static LogicalResult writeTemporaryFile(TemporaryFile &file, StringRef suffix, S
   return success();
 }
 
-FailureOr<std::string> mlir::moec::linkSharedObject(StringRef object, StringRef exportedSymbol,
-                                                    std::string &error) {
+FailureOr<std::string> mlir::moec::linkSharedObject(ArrayRef<SmallVector<char>> objects,
+                                                    StringRef exportedSymbol, std::string &error) {
   std::string versions = ("{ global: " + exportedSymbol + "; local: *; };\n").str();
-  TemporaryFile input, script, output;
-  if (failed(writeTemporaryFile(input, "o", object, error)) ||
-      failed(writeTemporaryFile(script, "ver", versions, error)) ||
+  std::vector<TemporaryFile> inputs(objects.size());
+  for (auto [input, object] : llvm::zip(inputs, objects))
+    if (failed(writeTemporaryFile(input, "o", StringRef(object.data(), object.size()), error)))
+      return failure();
+  TemporaryFile script, output;
+  if (failed(writeTemporaryFile(script, "ver", versions, error)) ||
       failed(writeTemporaryFile(output, "so", "", error)))
     return failure();
 
   SmallString<128> scriptOption("--version-script=");
   scriptOption += script.path;
-  const char *arguments[] = {
+  SmallVector<const char *> arguments = {
       "ld.lld",
       "-shared",
       "-o",
       output.path.c_str(),
-      input.path.c_str(),
       scriptOption.c_str(),
       "--no-undefined", // nothing but this object provides symbols
       "--build-id=none",
@@ -75,6 +78,8 @@ FailureOr<std::string> mlir::moec::linkSharedObject(StringRef object, StringRef 
       "-soname=moec-kernels", // not the random name of the temporary file
       "--threads=1",
   };
+  for (TemporaryFile &input : inputs)
+    arguments.push_back(input.path.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   {

@@ -10,11 +10,11 @@
 
 namespace mlir::moec {
 
-/// Links one relocatable ELF object to a shared object that needs no other library and exports
-/// `exportedSymbol` alone. The same object gives the same bytes. On failure `error` holds what the
+/// Links relocatable ELF objects to a shared object that needs no other library and exports
+/// `exportedSymbol` alone. The same objects give the same bytes. On failure `error` holds what the
 /// linker said.
-FailureOr<std::string> linkSharedObject(StringRef object, StringRef exportedSymbol,
-                                        std::string &error);
+FailureOr<std::string> linkSharedObject(ArrayRef<SmallVector<char>> objects,
+                                        StringRef exportedSymbol, std::string &error);
 
 } // namespace mlir::moec
 

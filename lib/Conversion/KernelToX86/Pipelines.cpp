@@ -59,6 +59,7 @@ void mlir::moec::buildTargetPipeline(OpPassManager &pm) {
   pm.addPass(createConvertKernelsToABIPass());
   pm.addPass(createConvertToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createVerifyTargetPass());
 }
 
 void mlir::moec::registerKernelPipelines() {
