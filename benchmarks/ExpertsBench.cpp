@@ -60,39 +60,79 @@ public:
     for (int64_t each : {1, 16, 64, 128})
       measureExperts(library, std::to_string(each) + " tokens an expert",
                      each * shape.experts / shape.topK, shape.experts, each);
-    return true;
+    return runLinear();
   }
 
 private:
+  /// A dense bf16 weight as large as one expert's gate and up, which other libraries can multiply
+  /// with, too.
+  bool runLinear() {
+    std::string name;
+    forEach<moe::LinearOp>(makeLinearText(shape, "1", ""), [&](moe::LinearOp op) {
+      name = selectKernelStrategy(op, target)->getName().str();
+    });
+    moec_test::KernelHarness harness(makeLinearText(shape, "?", name), options.target);
+    if (!harness.isReady()) {
+      fprintf(stderr, "%s\n", harness.getError().c_str());
+      return false;
+    }
+    printf("dense bf16 linear [%ld, %ld], strategy %s\n", long(2 * shape.inter), long(shape.hidden),
+           name.c_str());
+    Library library(harness.getSharedObject());
+    int64_t bytes = 2 * shape.inter * shape.hidden * 2;
+    // Weights from memory for one token; the others come from the caches anyway.
+    for (int64_t tokens : {1, 16, 64, 128}) {
+      std::vector<LaunchSize> sizes;
+      forEach<moe::LinearOp>(
+          makeLinearText(shape, std::to_string(tokens), name),
+          [&](moe::LinearOp op) { sizes.push_back(getLaunchSize(*findKernelStrategy(name), op)); });
+      Memory input(tokens * shape.hidden * 2), output(tokens * 2 * shape.inter * 2);
+      std::vector<Launch> launches;
+      int64_t copies = std::max<int64_t>(1, shape.countGateUpBytes() / bytes);
+      for (int64_t copy = 0; copy < copies; ++copy)
+        launches.push_back({library.find("linear"),
+                            {input.as<void>(), gateUp.as<char>() + copy * bytes, output.as<void>()},
+                            {tokens, tokens},
+                            sizes[0].workgroups,
+                            size_t(sizes[0].scratchBytes)});
+      print(std::to_string(tokens) + " tokens", measure(launches, options.threads, 1),
+            double(bytes) * copies, 2.0 * tokens * shape.hidden * 2 * shape.inter * copies);
+    }
+    return true;
+  }
+
   static DialectRegistry makeRegistry() {
     DialectRegistry registry;
     registerAllDialects(registry);
     return registry;
   }
 
-  template <typename Function>
-  void forEachProduct(int64_t tokens, const std::string &name, Function function) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
-        makeExpertsText(shape, std::to_string(tokens), name), ParserConfig(&context));
-    module->walk([&](moe::GroupedLinearOp op) { function(op); });
+  template <typename Op, typename Function>
+  void forEach(const std::string &text, Function function) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+    module->walk([&](Op op) { function(op); });
   }
 
   std::string findBestStrategy() {
     std::string name;
-    forEachProduct(1, "", [&](moe::GroupedLinearOp op) {
+    forEach<moe::GroupedLinearOp>(makeExpertsText(shape, "1", ""), [&](moe::GroupedLinearOp op) {
       name = selectKernelStrategy(op, target)->getName().str();
     });
     return name;
   }
 
+  LaunchSize getLaunchSize(const KernelStrategy &found, Operation *op) {
+    OpBuilder builder(op);
+    return {*getConstantIntValue(found.countWorkgroups(builder, op, target)),
+            *getConstantIntValue(found.countScratchBytes(builder, op, target))};
+  }
+
   std::vector<LaunchSize> getLaunchSizes(int64_t tokens) {
     std::vector<LaunchSize> sizes;
-    const KernelStrategy *found = findKernelStrategy(strategy);
-    forEachProduct(tokens, strategy, [&](moe::GroupedLinearOp op) {
-      OpBuilder builder(op);
-      sizes.push_back({*getConstantIntValue(found->countWorkgroups(builder, op, target)),
-                       *getConstantIntValue(found->countScratchBytes(builder, op, target))});
-    });
+    forEach<moe::GroupedLinearOp>(
+        makeExpertsText(shape, std::to_string(tokens), strategy), [&](moe::GroupedLinearOp op) {
+          sizes.push_back(getLaunchSize(*findKernelStrategy(strategy), op));
+        });
     return sizes;
   }
 
@@ -162,10 +202,12 @@ private:
                                      {pairs, pairs, pairs},
                                      sizes[1].workgroups,
                                      size_t(sizes[1].scratchBytes)}};
-    double time = measure(launches, options.threads, 2);
     double bytes =
         double(shape.countGateUpBytes() + shape.countDownBytes()) * active / shape.experts;
-    double flops = shape.countFlops(pairs);
+    print(name, measure(launches, options.threads, 2), bytes, shape.countFlops(pairs));
+  }
+
+  void print(const std::string &name, double time, double bytes, double flops) {
     printf("%-24s %10.3f %10.1f %7.0f%% %10.0f %7.0f%%\n", name.c_str(), time * 1e3,
            bytes / time / 1e9, 100 * bytes / time / bandwidth, flops / time / 1e9,
            100 * flops / time / rate);

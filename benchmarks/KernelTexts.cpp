@@ -182,3 +182,21 @@ std::string moec_bench::makeExpertsText(const ExpertsShape &shape, std::string t
          makeProduct(shape, "down", pairs, pairs, shape.hidden, shape.inter, shape.hidden,
                      "scatter", strategy);
 }
+
+std::string moec_bench::makeLinearText(const ExpertsShape &shape, std::string tokens,
+                                       std::string strategy) {
+  std::string n = std::to_string(2 * shape.inter), k = std::to_string(shape.hidden);
+  std::string weight = "tensor<" + n + "x" + k +
+                       "xbf16, #moe.layout<tile = [16, 2], order = [1, 0], swizzle = pairs>>";
+  std::string storage = "memref<" + std::to_string((2 * shape.inter + 15) / 16) + "x" +
+                        std::to_string((shape.hidden + 1) / 2) + "x1x16x2xbf16>";
+  std::string input = "<" + tokens + "x" + k + "xbf16>", result = "<" + tokens + "x" + n + "xbf16>";
+  return makeFunction(
+      "linear", "%in_x: memref" + input + ", %in_w: " + storage + ", %out: memref" + result,
+      "%x = bufferization.to_tensor %in_x restrict : memref" + input + " to tensor" + input +
+          "\n%w = builtin.unrealized_conversion_cast %in_w : " + storage + " to " + weight +
+          "\n%r = moe.linear %x, %w {strategy = \"" + strategy + "\"} : tensor" + input + ", " +
+          weight + " -> tensor" + result +
+          "\nbufferization.materialize_in_destination %r in restrict writable %out : (tensor" +
+          result + ", memref" + result + ") -> ()\n");
+}

@@ -27,6 +27,10 @@ struct ExpertsShape {
 /// ones of the target.
 std::string makeExpertsText(const ExpertsShape &shape, std::string tokens, std::string strategy);
 
+/// A function "linear": a dense bf16 weight [2 * inter, hidden] with bf16 activations, for
+/// comparison with other libraries.
+std::string makeLinearText(const ExpertsShape &shape, std::string tokens, std::string strategy);
+
 /// Functions that find out what the machine can do: "stream" reads `streamBytes` a workgroup,
 /// "multiply" makes `multiplyFlops` operations a workgroup with fused multiply-adds, "tiles" the
 /// same on the matrix unit where there is one.
