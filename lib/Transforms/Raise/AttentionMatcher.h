@@ -13,7 +13,7 @@ struct CacheRead {
   tensor::ConcatOp concat; // of the past (an argument) and the new rows
   BlockArgument past;
   const Expression *rows = nullptr; // new rows at (token, head, channel)
-  AffineExpr token, head, channel; // no head: there is one
+  AffineExpr token, head, channel;  // no head: there is one
   int64_t heads = 0, channels = 0;
 };
 
