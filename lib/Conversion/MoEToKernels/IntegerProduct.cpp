@@ -87,6 +87,18 @@ void IntegerProduct::quantizeBlock(CodeBuilder &code, Value rows, Value from, Va
 // Products
 //===------------------------------------------------------------------------------------------===//
 
+/// Asks for the block that comes some iterations later; hardware alone stops at the borders of
+/// pages.
+static void prefetch(CodeBuilder &code, Value flat, Value base) {
+  constexpr int64_t distance = 12 * mxfp4PanelBytes;
+  int64_t size = cast<MemRefType>(flat.getType()).getDimSize(0);
+  Value last = code.index(size - mxfp4PanelBytes);
+  Value at = code.minimum(code.add(base, distance), last);
+  for (int64_t line = 0; line < mxfp4PanelBytes; line += 64)
+    memref::PrefetchOp::create(code, code.getLoc(), flat, code.add(at, line), /*isWrite=*/false,
+                               /*localityHint=*/3, /*isDataCache=*/true);
+}
+
 void IntegerProduct::build(CodeBuilder &code, const TokenBlock &block, Value firstPanel,
                            Value firstSum, Value count) const {
   Location loc = code.getLoc();
@@ -95,14 +107,16 @@ void IntegerProduct::build(CodeBuilder &code, const TokenBlock &block, Value fir
     sums = code.loop(code.index(0), code.index(weight.getBlocks()), 1, sums,
                      [&](Value index, ValueRange carried) {
                        Value base = weight.getBlockBase(code, panel, index);
+                       prefetch(code, weight.getFlatStorage(), base);
                        Value piece = code.add(code.mul(index, block.tokens), token);
                        Value scales = weight.loadScales(code, base);
                        Value step = code.broadcast(code.loadFloat(steps, piece), 8);
                        Value offset = code.broadcast(code.loadInt(offsets, piece), 8);
+                       auto [low, high] = sumBlock(code, base, code.mul(piece, planeBytes));
+                       Value integers[2] = {low, high};
                        SmallVector<Value> result;
                        for (int64_t half : {0, 1}) {
-                         Value integer = code.sub(
-                             sumHalf(code, base, half, code.mul(piece, planeBytes)), offset);
+                         Value integer = code.sub(integers[half], offset);
                          Value number =
                              arith::SIToFPOp::create(code, loc, code.floatVector(8), integer);
                          Value scale = vector::ExtractStridedSliceOp::create(
@@ -142,41 +156,54 @@ static Value lookUp(CodeBuilder &code, Value codes) {
   return callIntrinsic(code, "llvm.x86.avx2.pshuf.b", bytes, constant, codes);
 }
 
-Value IntegerProduct::addProducts(CodeBuilder &code, Value weights, Value sum, Value at,
-                                  int64_t offset) const {
+/// Four activations of a plane, for each of eight rows.
+Value IntegerProduct::loadBytes(CodeBuilder &code, Value at, int64_t offset) const {
   auto four = VectorType::get({4}, code.getI8Type());
   Value bytes = vector::LoadOp::create(code, code.getLoc(), four, planes, code.add(at, offset));
   Value word = code.lane(bitcastTo(code, bytes, code.getI32Type()), 0);
-  Value everywhere = bitcastTo(code, code.broadcast(word, 8), code.getI8Type());
-  auto words = VectorType::get({16}, code.getI16Type());
-  Value products = callIntrinsic(code, "llvm.x86.avx2.pmadd.ub.sw", words, weights, everywhere);
-  return code.add(sum, products);
+  return bitcastTo(code, code.broadcast(word, 8), code.getI8Type());
 }
 
-Value IntegerProduct::sumHalf(CodeBuilder &code, Value blockBase, int64_t half, Value at) const {
+std::pair<Value, Value> IntegerProduct::sumBlock(CodeBuilder &code, Value blockBase,
+                                                 Value at) const {
   Location loc = code.getLoc();
   auto bytes = VectorType::get({32}, code.getI8Type());
   auto words = VectorType::get({16}, code.getI16Type());
   Value zero = arith::ConstantOp::create(code, loc, code.getZeroAttr(words));
-  Value sums[2] = {zero, zero};
+  // By half and plane. Both halves of a vector are done at once, so that activations are not kept
+  // in registers.
+  Value sums[2][2] = {{zero, zero}, {zero, zero}};
   for (int64_t j = 0; j < 4; ++j) {
-    Value loaded = vector::LoadOp::create(code, loc, bytes, weight.getFlatStorage(),
-                                          code.add(blockBase, 64 * j + 32 * half));
-    Value packed = bitcastTo(code, loaded, code.getI32Type());
-    Value nibbles[2] = {bitAnd(code, packed, 0x0f0f0f0f),
-                        bitAnd(code, shiftRight(code, packed, 4), 0x0f0f0f0f)};
+    Value packed[2];
+    for (int64_t half : {0, 1}) {
+      Value loaded = vector::LoadOp::create(code, loc, bytes, weight.getFlatStorage(),
+                                            code.add(blockBase, 64 * j + 32 * half));
+      packed[half] = bitcastTo(code, loaded, code.getI32Type());
+    }
     for (int64_t group : {0, 1}) {
-      Value weights = lookUp(code, bitcastTo(code, nibbles[group], code.getI8Type()));
-      for (int64_t plane : {0, 1})
-        sums[plane] =
-            addProducts(code, weights, sums[plane], at, plane * blockColumns + 8 * j + 4 * group);
+      Value weights[2];
+      for (int64_t half : {0, 1}) {
+        Value codes = bitAnd(code, shiftRight(code, packed[half], 4 * group), 0x0f0f0f0f);
+        weights[half] = lookUp(code, bitcastTo(code, codes, code.getI8Type()));
+      }
+      for (int64_t plane : {0, 1}) {
+        Value x = loadBytes(code, at, plane * blockColumns + 8 * j + 4 * group);
+        for (int64_t half : {0, 1}) {
+          Value products =
+              callIntrinsic(code, "llvm.x86.avx2.pmadd.ub.sw", words, weights[half], x);
+          sums[half][plane] = code.add(sums[half][plane], products);
+        }
+      }
     }
   }
-  // Neighbouring words belong to one row.
-  Value ones = arith::ConstantOp::create(code, loc,
-                                         DenseElementsAttr::get(words, code.getI16IntegerAttr(1)));
-  auto addPairs = [&](Value sum) {
-    return callIntrinsic(code, "llvm.x86.avx2.pmadd.wd", code.intVector(8), sum, ones);
+  // Neighbouring words belong to one row; a high byte counts 128 times.
+  auto addPairs = [&](Value sum, int64_t factor) {
+    Value factors = arith::ConstantOp::create(
+        code, loc, DenseElementsAttr::get(words, code.getI16IntegerAttr(factor)));
+    return callIntrinsic(code, "llvm.x86.avx2.pmadd.wd", code.intVector(8), sum, factors);
   };
-  return code.add(shiftLeft(code, addPairs(sums[0]), 7), addPairs(sums[1]));
+  auto join = [&](ArrayRef<Value> planesOfHalf) {
+    return code.add(addPairs(planesOfHalf[0], 128), addPairs(planesOfHalf[1], 1));
+  };
+  return {join(sums[0]), join(sums[1])};
 }

@@ -36,9 +36,10 @@ public:
 
 private:
   void quantizeBlock(CodeBuilder &code, Value rows, Value from, Value to) const;
-  /// The sums of the 8 rows of half a panel over one block.
-  Value sumHalf(CodeBuilder &code, Value blockBase, int64_t half, Value at) const;
-  Value addProducts(CodeBuilder &code, Value weights, Value sum, Value at, int64_t offset) const;
+  /// The sums of a panel's two halves of 8 rows over one block, for the token whose bytes start at
+  /// `at`.
+  std::pair<Value, Value> sumBlock(CodeBuilder &code, Value blockBase, Value at) const;
+  Value loadBytes(CodeBuilder &code, Value at, int64_t offset) const;
 
   const WeightPanels &weight;
   /// i8 [blocks][tokens][2][32]: the high and the low bytes, in the order of the codes; f32 and i32
