@@ -4,7 +4,7 @@
     compare_peers.py --moec build/bin/moec --checkpoint DIR [--onnx model.onnx] [--threads 2] [--prompt 512] [--new 64]
 
 moec compiles the checkpoint first (bf16 and f32). onnxruntime runs the graph that scripts/export_onnx.py writes; transformers
-runs the checkpoint, eager attention, in f32 and bf16 with every experts implementation that it has. The runs take turns
+runs the checkpoint, eager attention, in f32 and bf16 with its grouped experts (others by --experts). The runs take turns
 (moec, peers, moec, peers, ...), and the best of the rounds counts for each, so that a machine whose speed drifts is fair to
 all. Needs torch, transformers and onnxruntime from PyPI; without one of them its rows are left out.
 """
@@ -108,7 +108,7 @@ def make_runners(arguments, folder):
             print(f"without onnxruntime: {error}", file=sys.stderr)
     try:
         for dtype in ("float32", "bfloat16"):
-            for implementation in ("grouped_mm", "batched_mm", "eager"):
+            for implementation in arguments.experts:
                 runners[f"transformers {dtype} {implementation}"] = transformers_runner(arguments, dtype, implementation)
     except ImportError as error:
         print(f"without transformers: {error}", file=sys.stderr)
@@ -124,6 +124,8 @@ def main():
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--new", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--experts", nargs="+", default=["grouped_mm"], metavar="IMPLEMENTATION",
+                        help="how transformers computes experts: grouped_mm, batched_mm, eager")
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     config = json.loads(pathlib.Path(arguments.checkpoint, "config.json").read_text())
