@@ -2,15 +2,8 @@
 
 using namespace moec_bench;
 
-static constexpr int64_t multiplySteps = 20000, tileSteps = 20000, accumulators = 12;
+static constexpr int64_t tileSteps = 20000;
 
-static int64_t getLanes(const mlir::moec::TargetDescription &target) {
-  return target.getVectorBytes() / 4;
-}
-
-double moec_bench::countMultiplyFlops(const mlir::moec::TargetDescription &target) {
-  return 2.0 * multiplySteps * accumulators * getLanes(target);
-}
 double moec_bench::countTileFlops() { return 2.0 * tileSteps * 4 * 16 * 16 * 32; }
 bool moec_bench::hasTiles(const mlir::moec::TargetDescription &target) {
   return target.has("amx-bf16");
@@ -36,76 +29,7 @@ static std::string makeFunction(const std::string &name, const std::string &argu
          body + "return\n}\n";
 }
 
-static std::string makeStream() {
-  std::string vector = "vector<16xi32>";
-  return makeFunction(
-      "stream", "%in: memref<?xi32>, %out: memref<?x16xi32>",
-      "%words = arith.constant " + std::to_string(streamBytes / 4) +
-          " : index\n"
-          "%begin = arith.muli %workgroup, %words : index\n%end = arith.addi %begin, %words : "
-          "index\n"
-          "%step = arith.constant 64 : index\n%zero = arith.constant dense<0> : " +
-          vector +
-          "\n"
-          "%sum:4 = scf.for %i = %begin to %end step %step iter_args(" +
-          repeat(4, "%s# = %zero") + ") -> (" + repeat(4, vector) + ") {\n" +
-          repeat(4, "%o# = arith.constant #6 : index\n", "") +
-          [&] {
-            std::string loads;
-            for (int64_t i = 0; i < 4; ++i) {
-              std::string n = std::to_string(i);
-              loads += "%d" + n + " = arith.constant " + std::to_string(16 * i) + " : index\n%a" +
-                       n + " = arith.addi %i, %d" + n + " : index\n%v" + n +
-                       " = vector.load %in[%a" + n + "] : memref<?xi32>, " + vector + "\n%t" + n +
-                       " = arith.xori %v" + n + ", %s" + n + " : " + vector + "\n";
-            }
-            return loads;
-          }() +
-          "scf.yield " + repeat(4, "%t#") + " : " + repeat(4, vector) +
-          "\n}\n"
-          "%x = arith.xori %sum#0, %sum#1 : " +
-          vector + "\n%y = arith.xori %sum#2, %sum#3 : " + vector +
-          "\n"
-          "%z = arith.xori %x, %y : " +
-          vector +
-          "\n"
-          "vector.store %z, %out[%workgroup, %c0] : memref<?x16xi32>, " +
-          vector + "\n");
-}
-
-static std::string makeMultiply(int64_t lanes) {
-  std::string vector = "vector<" + std::to_string(lanes) + "xf32>";
-  std::string sums;
-  for (int64_t i = 0; i < accumulators; ++i) {
-    std::string n = std::to_string(i);
-    sums +=
-        "vector.store %sum#" + n + ", %out[%workgroup, %c0] : memref<?x16xf32>, " + vector + "\n";
-  }
-  return makeFunction(
-      "multiply", "%in: memref<?xf32>, %out: memref<?x16xf32>",
-      "%a = vector.load %in[%c0] : memref<?xf32>, " + vector +
-          "\n"
-          "%steps = arith.constant " +
-          std::to_string(multiplySteps) +
-          " : index\n"
-          "%sum:" +
-          std::to_string(accumulators) + " = scf.for %i = %c0 to %steps step %c1 iter_args(" +
-          repeat(accumulators, "%s# = %a") + ") -> (" + repeat(accumulators, vector) + ") {\n" +
-          repeat(accumulators, "%t# = vector.fma %a, %s#, %a : " + vector + "\n", "") +
-          "scf.yield " + repeat(accumulators, "%t#") + " : " + repeat(accumulators, vector) +
-          "\n}\n" +
-          [&] {
-            std::string total = "%u0 = arith.addf %sum#0, %sum#1 : " + vector + "\n";
-            for (int64_t i = 2; i < accumulators; ++i)
-              total += "%u" + std::to_string(i - 1) + " = arith.addf %u" + std::to_string(i - 2) +
-                       ", %sum#" + std::to_string(i) + " : " + vector + "\n";
-            return total;
-          }() +
-          "vector.store %u" + std::to_string(accumulators - 2) +
-          ", %out[%workgroup, %c0] : memref<?x16xf32>, " + vector + "\n");
-}
-
-static std::string makeTiles() {
+std::string moec_bench::makeTilesText() {
   std::string sum = "!amx.tile<16x16xf32>", operand = "!amx.tile<16x32xbf16>";
   return makeFunction(
       "tiles", "%in: memref<16x32xbf16>, %out: memref<?x16x16xf32>",
@@ -129,10 +53,6 @@ static std::string makeTiles() {
                         " : memref<?x16x16xf32>, " + sum + "\n";
             return stores;
           }());
-}
-
-std::string moec_bench::makeCeilingsText(const mlir::moec::TargetDescription &target) {
-  return makeStream() + makeMultiply(getLanes(target)) + (hasTiles(target) ? makeTiles() : "");
 }
 
 static std::string makeProduct(const ExpertsShape &shape, const std::string &name, std::string rows,

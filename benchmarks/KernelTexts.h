@@ -31,12 +31,9 @@ std::string makeExpertsText(const ExpertsShape &shape, std::string tokens, std::
 /// comparison with other libraries.
 std::string makeLinearText(const ExpertsShape &shape, std::string tokens, std::string strategy);
 
-/// Functions that find out what the machine can do: "stream" reads `streamBytes` a workgroup,
-/// "multiply" makes `multiplyFlops` operations a workgroup with fused multiply-adds, "tiles" the
-/// same on the matrix unit where there is one.
-constexpr int64_t streamBytes = 1 << 20;
-std::string makeCeilingsText(const mlir::moec::TargetDescription &target);
-double countMultiplyFlops(const mlir::moec::TargetDescription &target);
+/// A function "tiles" that makes `countTileFlops()` operations a workgroup on the matrix unit, for
+/// targets that have one.
+std::string makeTilesText();
 double countTileFlops();
 bool hasTiles(const mlir::moec::TargetDescription &target);
 

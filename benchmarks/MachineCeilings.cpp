@@ -73,11 +73,19 @@ __attribute__((target("avx512f"))) void multiplyAdd512() {
   }
 }
 
+/// Four streams with prefetching reach more than one does: what a kernel is measured against is
+/// the most that was found.
 __attribute__((target("avx2"))) void readAll(const Integers *data, int64_t count) {
-  Integers sums[8] = {};
-  for (int64_t i = 0; i + 8 <= count; i += 8)
-    for (int j = 0; j < 8; ++j)
-      sums[j] ^= data[i + j];
+  constexpr int64_t streams = 4, ahead = 1024 / sizeof(Integers), line = 64 / sizeof(Integers);
+  Integers sums[streams * line] = {};
+  const int64_t each = count / streams;
+  for (int64_t i = 0; i + line <= each; i += line)
+    for (int64_t stream = 0; stream < streams; ++stream) {
+      const Integers *at = data + stream * each + i;
+      __builtin_prefetch(at + ahead);
+      for (int64_t j = 0; j < line; ++j)
+        sums[stream * line + j] ^= at[j];
+    }
   keep(sums);
 }
 

@@ -81,19 +81,12 @@ static std::string nameCPU(StringRef cpu, ArrayRef<std::string> switches) {
   return name;
 }
 
-/// This machine: its micro-architecture, less what the operating system or a hypervisor hides.
-/// Features beyond those of the micro-architecture are not used, so that the name says everything.
-static TargetDescription describeHost() {
+/// Takes from a micro-architecture what `host` says that it lacks. Features that `host` does not
+/// report at all (such as "64bit") are taken to be there.
+static TargetDescription fitToHost(StringRef cpu, const llvm::StringMap<bool> &host) {
   TargetDescription target;
-  target.cpu = llvm::sys::getHostCPUName().str();
-  SmallVector<StringRef> valid;
-  llvm::X86::fillValidCPUArchList(valid, /*Only64Bit=*/true);
-  if (!llvm::is_contained(valid, target.cpu))
-    target.cpu = "x86-64";
-
-  llvm::StringMap<bool> map = getFeatureMap(target.cpu);
-  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  // Names that the host query does not report (such as "64bit") are taken to be there.
+  target.cpu = cpu.str();
+  llvm::StringMap<bool> map = getFeatureMap(cpu);
   auto isMissing = [&](StringRef feature) {
     auto it = host.find(feature);
     return it != host.end() && !it->second;
@@ -121,6 +114,26 @@ static TargetDescription describeHost() {
   target.features = getSortedFeatures(map);
   target.name = nameCPU(target.cpu, switches);
   return target;
+}
+
+/// This machine: the micro-architecture that its model number says, less what the operating system
+/// or a hypervisor hides; or, where the machine has more than that (new or renumbered models), the
+/// oldest micro-architecture that it has all features of and that has the most of them. Features
+/// beyond those of the micro-architecture are not used, so that the name says everything.
+static TargetDescription describeHost() {
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  SmallVector<StringRef> valid;
+  llvm::X86::fillValidCPUArchList(valid, /*Only64Bit=*/true);
+  StringRef named = llvm::sys::getHostCPUName();
+  TargetDescription best = fitToHost(llvm::is_contained(valid, named) ? named : "x86-64", host);
+  for (StringRef cpu : valid) {
+    if (getFeatureMap(cpu).size() <= best.features.size())
+      continue;
+    TargetDescription candidate = fitToHost(cpu, host);
+    if (candidate.name == nameCPU(cpu, {}))
+      best = std::move(candidate);
+  }
+  return best;
 }
 
 bool TargetDescription::has(StringRef feature) const {
