@@ -11,6 +11,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "MachineCeilings.h"
+#include "runtime/device/cpu/ReadBandwidth.h"
 
 #include "runtime/device/cpu/KernelLibrary.h"
 #include "test/Unit/Kernels/AttentionReference.h"
@@ -124,7 +125,7 @@ int main(int count, char **arguments) {
   auto pool = moert::ThreadPool::create(options.threads);
   if (!pool.isOk())
     return 3;
-  Ceilings ceilings = {measureReadBandwidth(**pool), measureMultiplyAddRate(**pool)};
+  Ceilings ceilings = {moert::measureReadBandwidth(**pool), measureMultiplyAddRate(**pool)};
   std::printf("%u threads: reading %.1f GB/s, multiply-adds %.1f GFLOP/s\n\n", options.threads,
               ceilings.bytesPerSecond * 1e-9, ceilings.operationsPerSecond * 1e-9);
   std::printf("%-28s %10s %8s %8s %8s %8s\n", "", "us", "GFLOP/s", "of max", "GB/s", "of max");

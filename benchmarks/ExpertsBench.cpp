@@ -10,6 +10,7 @@
 
 #include "moec/Conversion/KernelStrategy.h"
 #include "moec/InitDialects.h"
+#include "runtime/device/cpu/ReadBandwidth.h"
 #include "test/Unit/KernelHarness.h"
 
 #include "mlir/Parser/Parser.h"
@@ -158,7 +159,7 @@ private:
       fprintf(stderr, "%s\n", pool.status().message().c_str());
       return false;
     }
-    bandwidth = measureReadBandwidth(**pool);
+    bandwidth = moert::measureReadBandwidth(**pool);
     rate = measureMultiplyAddRate(**pool);
     printf("reading %.1f GB/s, f32 multiply-add %.0f GFLOP/s", bandwidth / 1e9, rate / 1e9);
     if (hasTiles(target)) {

@@ -37,13 +37,6 @@ namespace {
 
 typedef float Vector256 __attribute__((vector_size(32)));
 typedef float Vector512 __attribute__((vector_size(64)));
-typedef long long Integers __attribute__((vector_size(32)));
-
-/// Keeps the compiler from leaving out a computation.
-template <typename T>
-void keep(const T &value) {
-  asm volatile("" : : "m"(value) : "memory");
-}
 
 constexpr int64_t rounds = 1 << 14;
 constexpr int chains = 12;
@@ -73,38 +66,7 @@ __attribute__((target("avx512f"))) void multiplyAdd512() {
   }
 }
 
-/// Four streams with prefetching reach more than one does: what a kernel is measured against is
-/// the most that was found.
-__attribute__((target("avx2"))) void readAll(const Integers *data, int64_t count) {
-  constexpr int64_t streams = 4, ahead = 1024 / sizeof(Integers), line = 64 / sizeof(Integers);
-  Integers sums[streams * line] = {};
-  const int64_t each = count / streams;
-  for (int64_t i = 0; i + line <= each; i += line)
-    for (int64_t stream = 0; stream < streams; ++stream) {
-      const Integers *at = data + stream * each + i;
-      __builtin_prefetch(at + ahead);
-      for (int64_t j = 0; j < line; ++j)
-        sums[stream * line + j] ^= at[j];
-    }
-  keep(sums);
-}
-
 } // namespace
-
-double moec_bench::measureReadBandwidth(moert::ThreadPool &pool) {
-  const int64_t bytes = int64_t(1) << 29, pieces = 256;
-  auto array = moert::AlignedMemory::allocate(bytes, "the array to be read");
-  if (!array.isOk())
-    return 0;
-  std::memset((*array).data(), 1, bytes);
-  auto *begin = reinterpret_cast<const Integers *>((*array).data());
-  int64_t perPiece = bytes / pieces / sizeof(Integers);
-  moert::ThreadPool::Lease lease(pool);
-  double seconds = measureSeconds([&] {
-    lease.forEach(pieces, [&](uint32_t piece) { readAll(begin + piece * perPiece, perPiece); });
-  });
-  return bytes / seconds;
-}
 
 double moec_bench::measureMultiplyAddRate(moert::ThreadPool &pool) {
   bool wide = __builtin_cpu_supports("avx512f");

@@ -9,9 +9,6 @@
 
 namespace moec_bench {
 
-/// Bytes a second that all threads read together from an array that fits into no cache.
-double measureReadBandwidth(moert::ThreadPool &pool);
-
 /// Floating point operations a second of all threads, of fused multiply-adds in registers: with
 /// 256-bit vectors, or with 512-bit ones where the machine has them.
 double measureMultiplyAddRate(moert::ThreadPool &pool);

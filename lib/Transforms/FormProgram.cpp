@@ -247,12 +247,15 @@ LogicalResult ProgramBuilder::addLaunch(const KernelOutline &outline) {
     return failure();
   std::string name =
       (entry.getName() + "_" + std::to_string(launches++) + "_" + outline.getLabel()).str();
+  Cost cost = outline.getCost(dims, bindingBytes);
   OpBuilder moduleBuilder(program);
   outline.buildFunction(moduleBuilder, name, dims, size->tiles);
   plan::LaunchOp::create(builder, outline.getLoc(),
                          FlatSymbolRefAttr::get(builder.getContext(), name), inputs, outputs,
                          getMap(dimensions), getMap(size->workgroups), getMap(size->scratchBytes),
-                         getMap(bindingBytes), builder.getStringAttr(outline.getLabel()));
+                         getMap(bindingBytes), builder.getStringAttr(outline.getLabel()),
+                         cost.flops ? getMap(cost.flops) : AffineMapAttr(),
+                         cost.bytesMoved.empty() ? AffineMapAttr() : getMap(cost.bytesMoved));
   // A value with several destinations is computed once and copied.
   for (Value value : outline.outputs) {
     auto known = destinations.find(value);

@@ -3,6 +3,7 @@
 #ifndef MOEC_LIB_TRANSFORMS_KERNELOUTLINE_H
 #define MOEC_LIB_TRANSFORMS_KERNELOUTLINE_H
 
+#include "moec/Analysis/Cost.h"
 #include "moec/Analysis/SymbolicDims.h"
 #include "moec/Target/TargetDescription.h"
 
@@ -42,6 +43,11 @@ public:
   std::string getLabel() const;
 
   FailureOr<KernelSize> getSize(SymbolicDims &dims, const TargetDescription &target) const;
+
+  /// The work of the kernel, whose bindings have `bytes` each.
+  Cost getCost(SymbolicDims &dims, ArrayRef<AffineExpr> bytes) const {
+    return estimateCost(root, dims, getBindings(), bytes);
+  }
 
   /// Builds `func.func @name` with the body on tensors between bindings.
   void buildFunction(OpBuilder &builder, StringRef name, SymbolicDims &dims,

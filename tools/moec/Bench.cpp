@@ -3,6 +3,7 @@
 #include "tools/moec/Loading.h"
 #include "tools/moec/Report.h"
 
+#include "runtime/device/cpu/ReadBandwidth.h"
 #include "runtime/session/Generate.h"
 
 #include <algorithm>
@@ -141,6 +142,19 @@ void printOps(const char *title, const std::vector<ProfileEntry> &ops, std::uint
   }
 }
 
+// What reading memory alone takes on as many threads, to set beside decoding; 0: not measured.
+double readBandwidth(unsigned threads) {
+  Result<std::unique_ptr<moert::ThreadPool>> pool = moert::ThreadPool::create(threads);
+  return pool.isOk() ? moert::measureReadBandwidth(**pool) : 0;
+}
+
+double bytesPerStep(const std::vector<ProfileEntry> &ops, std::uint64_t steps) {
+  double bytes = 0;
+  for (const ProfileEntry &op : ops)
+    bytes += op.bytesMoved;
+  return bytes / static_cast<double>(std::max<std::uint64_t>(steps, 1));
+}
+
 std::uint64_t peakMemory() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
@@ -181,6 +195,9 @@ ExitCode runBench(const BenchCommand &command) {
   MOEC_ASSIGN_OR_FAIL(Shares shares, measureShares(session, prompt, command.newTokens));
   double promptRate = static_cast<double>(command.promptTokens) / first;
   double newRate = next > 0 ? 1 / next : 0;
+  double reading = readBandwidth(model->threads());
+  double tokenBytes = bytesPerStep(shares.decode, shares.decodeSteps);
+  double readingTime = reading > 0 ? tokenBytes / reading : 0;
 
   if (command.json) {
     printJson({{"target", model->variant()},
@@ -198,6 +215,8 @@ ExitCode runBench(const BenchCommand &command) {
                {"state_bytes", session.stateBytes()},
                {"temporary_bytes", session.arenaBytes()},
                {"launches_per_step", session.launchCount()},
+               {"bytes_per_token", tokenBytes},
+               {"read_bandwidth_bytes_per_s", reading},
                {"prompt_ops", opsToJson(shares.prompt, 1)},
                {"decode_ops", opsToJson(shares.decode, shares.decodeSteps)}});
     return ExitCode::Success;
@@ -212,6 +231,11 @@ ExitCode runBench(const BenchCommand &command) {
               numberToString(promptRate, 1).c_str());
   std::printf("  time per token       %10s   %s tokens/s\n", secondsToString(next).c_str(),
               numberToString(newRate, 1).c_str());
+  if (readingTime > 0)
+    std::printf("  one token moves      %10s   %s when only read, at %s GB/s: the token takes %s x\n",
+                bytesToString(tokenBytes).c_str(), secondsToString(readingTime).c_str(),
+                numberToString(reading / 1e9, 1).c_str(),
+                numberToString(next / readingTime, 2).c_str());
   std::printf("  peak memory          %10s   weights as in files %s, packed %s, caches %s, "
               "temporaries %s\n",
               bytesToString(static_cast<double>(memory)).c_str(),

@@ -82,6 +82,15 @@ void append(AffineExpr expr, bundle::Expression &expression) {
   }
 }
 
+/// The least of the map's results.
+void appendMinimum(AffineMap map, bundle::Expression &expression) {
+  for (auto [index, result] : llvm::enumerate(map.getResults())) {
+    append(result, expression);
+    if (index > 0)
+      appendStep(expression, bundle::Expression::MINIMUM);
+  }
+}
+
 /// Converts the ops of one program in order.
 class Converter {
 public:
@@ -194,11 +203,11 @@ void Converter::convert(plan::LaunchOp op) {
     *launch.add_bindings() = bindings.lookup(buffer);
   for (AffineExpr size : op.getDimensions().getResults())
     append(size, *launch.add_dimensions());
-  for (auto [index, workgroups] : llvm::enumerate(op.getWorkgroups().getResults())) {
-    append(workgroups, *launch.mutable_workgroups());
-    if (index > 0)
-      appendStep(*launch.mutable_workgroups(), bundle::Expression::MINIMUM);
-  }
+  appendMinimum(op.getWorkgroups(), *launch.mutable_workgroups());
+  if (std::optional<AffineMap> flops = op.getFlops())
+    appendMinimum(*flops, *launch.mutable_flops());
+  if (std::optional<AffineMap> bytes = op.getBytesMoved())
+    appendMinimum(*bytes, *launch.mutable_bytes_moved());
   AffineExpr scratch = op.getScratchBytes().getResult(0);
   if (scratch != getAffineConstantExpr(0, op.getContext()))
     append(scratch, *launch.mutable_scratch_bytes());

@@ -1,0 +1,62 @@
+//===- Cost.cpp - how much an op computes and moves -------------------------------------------===//
+
+#include "moec/Analysis/Cost.h"
+
+#include "moec/Dialect/MoE/IR/MoE.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+/// 2 T N K for a product with weights [..., N, K].
+static AffineExpr countProductFlops(Operation *op, Type weight, AffineExpr rows) {
+  if (!rows)
+    return {};
+  ArrayRef<int64_t> shape = moe::getLogicalShape(weight);
+  int64_t n = shape[shape.size() - 2], k = shape.back();
+  return rows * getAffineConstantExpr(2 * n * k, op->getContext());
+}
+
+/// Pairs of a token and an expert touch at most so many experts, and at most all.
+static SmallVector<AffineExpr> countGroupedBytes(moe::GroupedLinearOp op, SymbolicDims &dims,
+                                                 ArrayRef<Value> bindings,
+                                                 ArrayRef<AffineExpr> bytes) {
+  AffineExpr rest = getAffineConstantExpr(0, op.getContext()), weight;
+  for (auto [binding, size] : llvm::zip(bindings, bytes)) {
+    if (binding == op.getWeight())
+      weight = size;
+    else
+      rest = rest + size;
+  }
+  AffineExpr pairs = dims.getDim(op.getPairs(), 0);
+  auto weightBytes = dyn_cast_or_null<AffineConstantExpr>(weight);
+  if (!weightBytes || !pairs)
+    return {};
+  int64_t experts = moe::getLogicalShape(op.getWeight().getType()).front();
+  return {rest + weight, rest + pairs * (weightBytes.getValue() / experts)};
+}
+
+Cost mlir::moec::estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value> bindings,
+                              ArrayRef<AffineExpr> bytes) {
+  Cost cost;
+  if (auto linear = dyn_cast<moe::LinearOp>(op))
+    cost.flops = countProductFlops(op, linear.getWeight().getType(), dims.getDim(linear.getResult(), 0));
+  if (auto grouped = dyn_cast<moe::GroupedLinearOp>(op)) {
+    cost.flops = countProductFlops(op, grouped.getWeight().getType(), dims.getDim(grouped.getPairs(), 0));
+    cost.bytesMoved = countGroupedBytes(grouped, dims, bindings, bytes);
+    return cost;
+  }
+  if (isa<moe::AttentionOp>(op))
+    return cost;
+
+  // Of a table only the rows that the result gets.
+  Value table;
+  if (auto embedding = dyn_cast<moe::EmbeddingOp>(op))
+    table = embedding.getTable();
+  else if (auto gather = dyn_cast<moe::GatherRowsOp>(op))
+    table = gather.getInput();
+  AffineExpr sum = getAffineConstantExpr(0, op->getContext());
+  for (auto [binding, size] : llvm::zip(bindings, bytes))
+    sum = sum + (binding == table ? bytes.back() : size);
+  cost.bytesMoved = {sum};
+  return cost;
+}
