@@ -139,7 +139,8 @@ AffineExpr SymbolicDims::computeDim(Value tensor, int64_t dim) {
     return getIndex(expand.getMixedOutputShape()[dim]);
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     AffineExpr product = getAffineConstantExpr(1, context);
-    for (int64_t source : collapse.getReassociationIndices()[dim]) {
+    ReassociationIndices sources = collapse.getReassociationIndices()[dim];
+    for (int64_t source : sources) {
       AffineExpr size = getDim(collapse.getSrc(), source);
       if (!size)
         return {};

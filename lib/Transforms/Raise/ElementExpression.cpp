@@ -129,7 +129,8 @@ AffineExpr ElementEvaluator::size(Value tensor, int64_t dimension) {
     return foldToExpr(slice.getMixedSizes()[dimension]);
   if (auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(op)) {
     AffineExpr product = constant(1);
-    for (int64_t source : collapse.getReassociationIndices()[dimension])
+    ReassociationIndices sources = collapse.getReassociationIndices()[dimension];
+    for (int64_t source : sources)
       product = product * size(collapse.getSrc(), source);
     return simplifyAffineExpr(product, variables.size(), symbols.size());
   }
