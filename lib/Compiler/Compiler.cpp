@@ -128,6 +128,9 @@ LogicalResult Compilation::runPhase(ModuleOp module, Phase phase) {
     pm.enableStatistics(PassDisplayMode::List);
   if (options.timing)
     pm.enableTiming();
+  FailureOr<TargetDescription> target;
+  if (phase != Phase::Moe && failed(target = TargetDescription::get(module)))
+    return failure();
   switch (phase) {
   case Phase::Moe:
     buildMoePipeline(pm, options.pipeline);
@@ -139,10 +142,10 @@ LogicalResult Compilation::runPhase(ModuleOp module, Phase phase) {
     buildPlanPipeline(pm, options.pipeline);
     break;
   case Phase::Kernel:
-    buildKernelPipeline(pm);
+    target->isCUDA() ? buildCUDAKernelPipeline(pm) : buildKernelPipeline(pm);
     break;
   case Phase::Target:
-    buildTargetPipeline(pm);
+    target->isCUDA() ? buildCUDATargetPipeline(pm) : buildTargetPipeline(pm);
     break;
   case Phase::Bundle:
     return success();
@@ -214,7 +217,8 @@ LogicalResult Compilation::run() {
       return failure();
     if (options.to != Phase::Bundle)
       return writeText(*copy, options.output);
-    FailureOr<std::string> code = compileToSharedObject(*copy, *described);
+    FailureOr<std::string> code = described->isCUDA() ? compileToPTX(*copy, *described)
+                                                      : compileToSharedObject(*copy, *described);
     if (failed(code))
       return failure();
     variants.push_back({*copy, *described, std::move(*code)});

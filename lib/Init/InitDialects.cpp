@@ -42,4 +42,5 @@ void mlir::moec::registerAllPasses() {
   registerPhasePipelines();
   registerMoecConversionPasses();
   registerKernelPipelines();
+  registerCUDAKernelPipelines();
 }

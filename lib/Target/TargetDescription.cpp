@@ -146,6 +146,10 @@ unsigned TargetDescription::getVectorBytes() const {
   return has("avx2") ? 32 : 16;
 }
 
+/// GPUs that code can be made for, and ten times their compute capability.
+static constexpr std::pair<StringLiteral, unsigned> gpus[] = {
+    {"sm_80", 80}, {"sm_86", 86}, {"sm_89", 89}, {"sm_90", 90}, {"sm_90a", 90}, {"sm_100", 100}};
+
 FailureOr<TargetDescription> TargetDescription::parse(StringRef name, std::string &error) {
   auto fail = [&](const Twine &message) -> LogicalResult {
     error = ("target '" + name + "': " + message).str();
@@ -155,8 +159,21 @@ FailureOr<TargetDescription> TargetDescription::parse(StringRef name, std::strin
     return describeHost();
 
   StringRef rest = name;
+  if (rest.consume_front("cuda:")) {
+    TargetDescription target;
+    for (auto &[gpu, capability] : gpus)
+      if (rest == gpu)
+        target.computeCapability = capability;
+    if (!target.isCUDA())
+      return fail("unknown GPU '" + rest + "'; known are " +
+                  llvm::join(llvm::make_first_range(gpus), ", "));
+    target.name = name.str();
+    target.cpu = rest.str();
+    return target;
+  }
   if (!rest.consume_front("cpu:"))
-    return fail("expected 'cpu' or 'cpu:' and a micro-architecture, such as 'cpu:x86-64-v3'");
+    return fail("expected 'cpu' (this machine), 'cpu:' and a micro-architecture, such as "
+                "'cpu:x86-64-v3', or 'cuda:' and a GPU, such as 'cuda:sm_90a'");
   SmallVector<StringRef> parts;
   rest.split(parts, ',');
 

@@ -248,12 +248,15 @@ LogicalResult ProgramBuilder::addLaunch(const KernelOutline &outline) {
   std::string name =
       (entry.getName() + "_" + std::to_string(launches++) + "_" + outline.getLabel()).str();
   Cost cost = outline.getCost(dims, bindingBytes);
+  if (target.isCUDA())
+    llvm::replace(name, '.', '_'); // PTX has no dots in names
   OpBuilder moduleBuilder(program);
-  outline.buildFunction(moduleBuilder, name, dims, size->tiles);
+  outline.buildFunction(moduleBuilder, name, dims, *size);
   plan::LaunchOp::create(builder, outline.getLoc(),
                          FlatSymbolRefAttr::get(builder.getContext(), name), inputs, outputs,
                          getMap(dimensions), getMap(size->workgroups), getMap(size->scratchBytes),
                          getMap(bindingBytes), builder.getStringAttr(outline.getLabel()),
+                         target.isCUDA() ? builder.getI64IntegerAttr(size->threads) : IntegerAttr(),
                          cost.flops ? getMap(cost.flops) : AffineMapAttr(),
                          cost.bytesMoved.empty() ? AffineMapAttr() : getMap(cost.bytesMoved));
   // A value with several destinations is computed once and copied.

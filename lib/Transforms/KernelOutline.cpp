@@ -1,5 +1,6 @@
 #include "KernelOutline.h"
 
+#include "moec/Conversion/CompileKernels.h"
 #include "moec/Conversion/KernelStrategy.h"
 #include "moec/Dialect/MoE/IR/MoE.h"
 #include "moec/Dialect/Plan/IR/Plan.h"
@@ -117,8 +118,10 @@ std::string KernelOutline::getLabel() const {
 }
 
 /// Rows of how many elements a workgroup of a generic kernel should have at least: enough that
-/// handing it out costs little.
-static constexpr int64_t elementsPerWorkgroup = 8192;
+/// handing it out costs little; on a GPU enough for all threads, and few enough for shared memory.
+static int64_t getElementsPerWorkgroup(const TargetDescription &target) {
+  return target.isCUDA() ? 4 * genericThreads : 8192;
+}
 
 FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
                                              const TargetDescription &target) const {
@@ -135,6 +138,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
     KernelSize size;
     size.workgroups = dims.getMinimum(strategy->countWorkgroups(builder, root, target));
     size.scratchBytes = dims.getIndex(strategy->countScratchBytes(builder, root, target));
+    size.threads = strategy->getThreads(root, target);
     Operation *first = before ? before->getNextNode() : &root->getBlock()->front();
     SmallVector<Operation *> made;
     for (Operation *op = first; op != root; op = op->getNextNode())
@@ -149,7 +153,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
              << "\" needs a size that is not an expression of the inputs' sizes";
     return size;
   }
-  KernelSize size{{one}, zero, {}};
+  KernelSize size{{one}, zero, {}, target.isCUDA() ? genericThreads : 1};
   bool tilable = isa<linalg::LinalgOp>(root) || root->hasTrait<OpTrait::Elementwise>() ||
                  isa<moe::TokenParallelOpInterface, moe::GatherRowsOp, moe::DequantizeOp>(root);
   auto type =
@@ -164,7 +168,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
   int64_t cut = 0;
   while (cut + 1 < type.getRank() && type.getDimSize(cut) == 1)
     ++cut;
-  int64_t tile = std::max<int64_t>(1, elementsPerWorkgroup / rest);
+  int64_t tile = std::max<int64_t>(1, getElementsPerWorkgroup(target) / rest);
   if (!type.isDynamicDim(cut) && type.getDimSize(cut) <= tile)
     return size;
   AffineExpr extent = dims.getDim(outputs.front(), cut);
@@ -193,7 +197,7 @@ static bool isPlainTensor(Type type) {
 }
 
 void KernelOutline::buildFunction(OpBuilder &builder, StringRef name, SymbolicDims &dims,
-                                  ArrayRef<int64_t> tiles) const {
+                                  const KernelSize &size) const {
   Location loc = root->getLoc();
   SmallVector<Type> arguments;
   for (Value value : inputs)
@@ -205,8 +209,10 @@ void KernelOutline::buildFunction(OpBuilder &builder, StringRef name, SymbolicDi
   auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, {}));
   function.setPrivate();
   function->setAttr("plan.kernel", builder.getUnitAttr());
-  if (!tiles.empty())
-    function->setAttr("plan.tile_sizes", builder.getDenseI64ArrayAttr(tiles));
+  if (!size.tiles.empty())
+    function->setAttr("plan.tile_sizes", builder.getDenseI64ArrayAttr(size.tiles));
+  if (size.threads > 1)
+    function->setAttr("plan.threads", builder.getI64IntegerAttr(size.threads));
 
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(function.addEntryBlock());

@@ -25,6 +25,7 @@ struct KernelSize {
   AffineExpr scratchBytes;
   SmallVector<int64_t>
       tiles; ///< of the first result's leading dimensions; empty: strategies and single workgroups
+  int64_t threads = 1; ///< that run a workgroup together
 };
 
 /// One kernel in the making: `root` and what is cloned beside it.
@@ -51,7 +52,7 @@ public:
 
   /// Builds `func.func @name` with the body on tensors between bindings.
   void buildFunction(OpBuilder &builder, StringRef name, SymbolicDims &dims,
-                     ArrayRef<int64_t> tiles) const;
+                     const KernelSize &size) const;
 
 private:
   Operation *root = nullptr;

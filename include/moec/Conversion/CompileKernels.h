@@ -17,9 +17,28 @@ void buildKernelPipeline(OpPassManager &pm);
 /// Phase `target`: the kernel functions become functions of the kernel ABI in the llvm dialect.
 void buildTargetPipeline(OpPassManager &pm);
 
+/// The same phases for GPUs: threads of a block share the work of a workgroup; functions become entry points in the llvm and
+/// nvvm dialects.
+void buildCUDAKernelPipeline(OpPassManager &pm);
+void buildCUDATargetPipeline(OpPassManager &pm);
+
+/// What the phases of all targets begin with: kernels built by strategies or decomposed to linalg on tensors and cut into
+/// workgroups; arithmetic legalised and loops turned into branches.
+void buildTensorKernelPipeline(OpPassManager &pm);
+void buildLoopsToControlFlowPipeline(OpPassManager &pm);
+
+/// Threads of a block that share the work of a kernel without a strategy.
+inline constexpr int64_t genericThreads = 256;
+
 /// Compiles the module of phase `target` to the bytes of one shared object that exports the kernel query symbol. The same
 /// module gives the same bytes. Problems are reported at the module's location.
 FailureOr<std::string> compileToSharedObject(ModuleOp module, const TargetDescription &target);
+
+/// Compiles the module of a GPU's phase `target` to PTX text. The same module gives the same text.
+FailureOr<std::string> compileToPTX(ModuleOp module, const TargetDescription &target);
+
+/// The PTX version that a target's code is written in, as a feature of LLVM ("+ptx80").
+std::string getPTXVersion(const TargetDescription &target);
 
 } // namespace mlir::moec
 

@@ -30,6 +30,9 @@ void registerKernelInterfaces(DialectRegistry &registry);
 /// Registers `moec-kernel-pipeline` and `moec-target-pipeline`.
 void registerKernelPipelines();
 
+/// Registers `moec-cuda-kernel-pipeline` and `moec-cuda-target-pipeline`.
+void registerCUDAKernelPipelines();
+
 } // namespace mlir::moec
 
 #endif // MOEC_CONVERSION_PASSES_H

@@ -82,6 +82,25 @@ def VerifyKernelsPass : Pass<"moec-verify-kernels", "ModuleOp"> {
   let summary = "checks that kernels hold nothing but loops, vectors and memory";
 }
 
+def DistributeOverThreadsPass : Pass<"moec-distribute-over-threads", "ModuleOp"> {
+  let summary = "spreads linalg on buffers over the threads of a GPU's block";
+  let description = [{
+    Neighbouring threads take neighbouring elements. Reductions to few results are shared by the block: partial results meet
+    through warp exchanges and shared memory, in an order that the sizes fix. A barrier follows each op.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect", "linalg::LinalgDialect", "memref::MemRefDialect",
+                           "NVVM::NVVMDialect", "scf::SCFDialect"];
+  let statistics = [Statistic<"numDistributed", "distributed", "Ops spread over threads">];
+}
+
+def ShareTemporariesPass : Pass<"moec-share-temporaries", "ModuleOp"> {
+  let summary = "puts temporaries of kernels into a GPU's shared memory";
+  let description = [{
+    Every temporary becomes shared memory of its kernel; one without a bound, or more than 48 KiB of them, is an error.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect"];
+}
+
 //===- Phase target ---------------------------------------------------------------------------===//
 
 def EmulateAMXPass : Pass<"moec-emulate-amx", "ModuleOp"> {
@@ -120,6 +139,20 @@ def ConvertKernelsToABIPass : Pass<"moec-convert-kernels-to-abi", "ModuleOp"> {
     nothing but the function that returns it.
   }];
   let dependentDialects = ["arith::ArithDialect", "func::FuncDialect", "LLVM::LLVMDialect"];
+}
+
+def ConvertKernelsToNVVMPass : Pass<"moec-convert-kernels-to-nvvm", "ModuleOp"> {
+  let summary = "gives kernels the signature of a GPU's entry point";
+  let description = [{
+    A pointer for each binding, then the dynamic dimensions (i64), then scratch where the kernel uses it. The workgroup becomes
+    the number of the block.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "LLVM::LLVMDialect", "NVVM::NVVMDialect"];
+}
+
+def MarkEntryPointsPass : Pass<"moec-mark-entry-points", "ModuleOp"> {
+  let summary = "makes functions with `plan.threads` entry points of a GPU, for blocks of so many threads";
+  let dependentDialects = ["NVVM::NVVMDialect"];
 }
 
 def VerifyTargetPass : Pass<"moec-verify-target", "ModuleOp"> {

@@ -89,7 +89,13 @@ LogicalResult Exporter::addVariant(const BundleVariant &variant, WeightTable &we
   std::replace_if(
       directory.begin(), directory.end(),
       [](char c) { return !llvm::isAlnum(c) && c != '-' && c != '.'; }, '_');
-  result.set_code("code/" + directory + "/kernels.so");
+  result.set_code("code/" + directory + (variant.target.isCUDA() ? "/kernels.ptx" : "/kernels.so"));
+  if (variant.target.isCUDA()) {
+    bundle::Cuda &cuda = *result.mutable_cuda();
+    cuda.set_major(variant.target.computeCapability / 10);
+    cuda.set_minor(variant.target.computeCapability % 10);
+    cuda.set_exact(variant.target.isArchitectureSpecific());
+  }
   if (failed(addFile(result.code(), variant.code)))
     return failure();
   llvm::StringMap<unsigned> globals;

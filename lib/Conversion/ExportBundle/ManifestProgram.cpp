@@ -204,6 +204,8 @@ void Converter::convert(plan::LaunchOp op) {
   for (AffineExpr size : op.getDimensions().getResults())
     append(size, *launch.add_dimensions());
   appendMinimum(op.getWorkgroups(), *launch.mutable_workgroups());
+  if (std::optional<int64_t> threads = op.getThreads())
+    launch.set_threads(*threads);
   if (std::optional<AffineMap> flops = op.getFlops())
     appendMinimum(*flops, *launch.mutable_flops());
   if (std::optional<AffineMap> bytes = op.getBytesMoved())

@@ -75,7 +75,7 @@ struct ExpandMath : moec::impl::ExpandMathPassBase<ExpandMath> {
     FailureOr<TargetDescription> target = TargetDescription::get(module);
     if (failed(target))
       return signalPassFailure();
-    bool fma = target->has("fma");
+    bool fma = target->isCUDA() || target->has("fma");
 
     RewritePatternSet patterns(&getContext());
     patterns.add<WidenNarrowMath>(&getContext());

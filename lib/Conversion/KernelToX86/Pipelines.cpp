@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::moec;
 
-void mlir::moec::buildKernelPipeline(OpPassManager &pm) {
+void mlir::moec::buildTensorKernelPipeline(OpPassManager &pm) {
   pm.addPass(createExpandStrategiesPass());
   pm.nest<func::FuncOp>().addPass(createConvertMoEToLinalgPass());
   pm.addPass(createVerifyDecomposedPass());
@@ -24,6 +24,10 @@ void mlir::moec::buildKernelPipeline(OpPassManager &pm) {
   OpPassManager &tensors = pm.nest<func::FuncOp>();
   tensors.addPass(createCanonicalizerPass());
   tensors.addPass(createCSEPass());
+}
+
+void mlir::moec::buildKernelPipeline(OpPassManager &pm) {
+  buildTensorKernelPipeline(pm);
   pm.addPass(createSplitReductionsPass());
   OpPassManager &rows = pm.nest<func::FuncOp>();
   rows.addPass(createCanonicalizerPass());
@@ -40,7 +44,7 @@ void mlir::moec::buildKernelPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyKernelsPass());
 }
 
-void mlir::moec::buildTargetPipeline(OpPassManager &pm) {
+void mlir::moec::buildLoopsToControlFlowPipeline(OpPassManager &pm) {
   pm.addPass(createExpandMathPass());
   pm.addPass(createLegalizeFloatsPass());
   OpPassManager &functions = pm.nest<func::FuncOp>();
@@ -56,6 +60,10 @@ void mlir::moec::buildTargetPipeline(OpPassManager &pm) {
   ConvertVectorToLLVMPassOptions vectorOptions;
   vectorOptions.reassociateFPReductions = true;
   functions.addPass(createConvertVectorToLLVMPass(vectorOptions));
+}
+
+void mlir::moec::buildTargetPipeline(OpPassManager &pm) {
+  buildLoopsToControlFlowPipeline(pm);
   pm.addPass(createConvertKernelsToABIPass());
   pm.addPass(createConvertToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());

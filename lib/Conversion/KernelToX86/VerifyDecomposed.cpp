@@ -21,7 +21,7 @@ struct VerifyDecomposed : moec::impl::VerifyDecomposedPassBase<VerifyDecomposed>
         if (!isa<moe::MoEDialect>(op->getDialect()))
           return;
         op->emitError() << "'" << op->getName() << "' in kernel '" << kernel.getName()
-                        << "' has no code for a CPU: no strategy was chosen and there is no "
+                        << "' has no code: no strategy was chosen and there is no "
                            "decomposition to linalg for these types";
         signalPassFailure();
       });

@@ -6,6 +6,7 @@
 #include "KernelFunction.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
@@ -30,8 +31,8 @@ struct VerifyKernels : moec::impl::VerifyKernelsPassBase<VerifyKernels> {
           return;
         if (isa<memref::AllocOp, memref::CopyOp>(op) ||
             !isa<affine::AffineDialect, amx::AMXDialect, arith::ArithDialect, LLVM::LLVMDialect,
-                 math::MathDialect, memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
-                 vector::VectorDialect>(op->getDialect())) {
+                 math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                 ub::UBDialect, vector::VectorDialect>(op->getDialect())) {
           bool isNeighbour = isa<bufferization::BufferizationDialect, linalg::LinalgDialect,
                                  tensor::TensorDialect>(op->getDialect());
           Operation *&found = isNeighbour ? neighbour : unsupported;
@@ -41,7 +42,7 @@ struct VerifyKernels : moec::impl::VerifyKernelsPassBase<VerifyKernels> {
       });
       if (Operation *op = unsupported ? unsupported : neighbour) {
         op->emitError() << "'" << op->getName() << "' in kernel '" << kernel.getName()
-                        << "' has no code for a CPU: it has neither a strategy nor a decomposition "
+                        << "' has no code: it has neither a strategy nor a decomposition "
                            "to linalg for these types";
         signalPassFailure();
       }

@@ -5,7 +5,10 @@
 
 #include "KernelFunction.h"
 
+#include "moec/Target/TargetDescription.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 #include "runtime/abi/kernel_abi.h"
 
@@ -29,16 +32,19 @@ struct VerifyTarget : moec::impl::VerifyTargetPassBase<VerifyTarget> {
     for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
       // One of an op's kind is enough to know where to look.
       WalkResult result = function.walk([&](Operation *op) {
-        if (isa<LLVM::LLVMDialect>(op->getDialect()))
+        if (isa<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()))
           return WalkResult::advance();
         op->emitError() << "'" << op->getName() << "' in '" << function.getName()
-                        << "' has no code for a CPU";
+                        << "' has no code";
         return WalkResult::interrupt();
       });
       if (result.wasInterrupted())
         signalPassFailure();
     }
-    if (!module.lookupSymbol<LLVM::LLVMFuncOp>(MOERT_KERNEL_QUERY_NAME)) {
+    FailureOr<TargetDescription> target = TargetDescription::get(module);
+    if (failed(target))
+      return signalPassFailure();
+    if (target->isCPU() && !module.lookupSymbol<LLVM::LLVMFuncOp>(MOERT_KERNEL_QUERY_NAME)) {
       module.emitError() << "expected the function '" << MOERT_KERNEL_QUERY_NAME << "'";
       signalPassFailure();
     }

@@ -15,7 +15,7 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto attention = dyn_cast<moe::AttentionOp>(op);
-    if (!attention || !StringRef(target.name).starts_with("cpu") || attention.getIndices())
+    if (!attention || !target.isCPU() || attention.getIndices())
       return false;
     auto query = attention.getQuery().getType();
     return !query.isDynamicDim(1) &&

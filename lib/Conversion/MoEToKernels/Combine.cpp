@@ -87,7 +87,7 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto combine = dyn_cast<moe::CombineOp>(op);
-    return combine && StringRef(target.name).starts_with("cpu") &&
+    return combine && target.isCPU() &&
            !combine.getResult().getType().isDynamicDim(1) &&
            !combine.getIndices().getType().isDynamicDim(1);
   }

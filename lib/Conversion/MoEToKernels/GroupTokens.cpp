@@ -76,7 +76,7 @@ public:
   StringRef getOpName() const override { return moe::GroupTokensOp::getOperationName(); }
 
   bool supports(Operation *op, const TargetDescription &target) const override {
-    return isa<moe::GroupTokensOp>(op) && StringRef(target.name).starts_with("cpu");
+    return isa<moe::GroupTokensOp>(op) && target.isCPU();
   }
   int getBenefit(Operation *, const TargetDescription &) const override { return 1; }
 

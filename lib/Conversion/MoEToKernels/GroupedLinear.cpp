@@ -96,7 +96,7 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto linear = dyn_cast<moe::GroupedLinearOp>(op);
-    return linear && StringRef(target.name).starts_with("cpu") &&
+    return linear && target.isCPU() &&
            isProductSupported(linear.getWeight().getType(), target, useTiles);
   }
   int getBenefit(Operation *, const TargetDescription &) const override { return useTiles ? 2 : 1; }

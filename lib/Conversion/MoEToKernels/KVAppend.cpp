@@ -106,7 +106,7 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto append = dyn_cast<moe::KVAppendOp>(op);
-    return append && StringRef(target.name).starts_with("cpu");
+    return append && target.isCPU();
   }
   int getBenefit(Operation *, const TargetDescription &) const override { return 1; }
 

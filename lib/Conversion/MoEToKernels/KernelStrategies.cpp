@@ -1,5 +1,6 @@
 //===- KernelStrategies.cpp - the list of all strategies --------------------------------------===//
 
+#include "CUDA/Strategies.h"
 #include "ProductStrategies.h"
 #include "Strategies.h"
 
@@ -21,6 +22,12 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getGroupedLinearAMXStrategy(),
       &getRelayoutBlocksStrategy(),
       &getRelayoutDenseStrategy(),
+      &getCUDAAttentionStrategy(),
+      &getCUDAKVAppendStrategy(),
+      &getCUDARouteStrategy(),
+      &getCUDAGroupTokensStrategy(),
+      &getCUDALinearStrategy(),
+      &getCUDAGroupedLinearStrategy(),
   };
   return strategies;
 }

@@ -221,7 +221,7 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto relayout = dyn_cast<moe::RelayoutOp>(op);
-    if (!relayout || !StringRef(target.name).starts_with("cpu"))
+    if (!relayout || !target.isCPU())
       return false;
     Type source = relayout.getSource().getType(), result = relayout.getResult().getType();
     return isa<moe::BlockTensorType>(result) == ofBlocks && !moe::getLayout(source) &&

@@ -15,7 +15,7 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto route = dyn_cast<moe::RouteOp>(op);
-    return route && StringRef(target.name).starts_with("cpu") &&
+    return route && target.isCPU() &&
            !route.getLogits().getType().isDynamicDim(1);
   }
   int getBenefit(Operation *, const TargetDescription &) const override { return 1; }

@@ -60,7 +60,7 @@ TEST(TargetDescription, SaysWhatIsWrongAndWhatThereIs) {
   struct Case {
     const char *name, *message;
   };
-  for (Case c : {Case{"gpu", "expected 'cpu' or 'cpu:'"}, Case{"cpu:", "unknown micro-architecture ''"},
+  for (Case c : {Case{"gpu", "expected 'cpu' (this machine), 'cpu:'"}, Case{"cpu:", "unknown micro-architecture ''"},
                  Case{"cpu:arm", "sapphirerapids"}, Case{"cpu:x86-64-v3,avx2", "expected '+' or '-'"},
                  Case{"cpu:x86-64-v3,+nothing", "unknown feature 'nothing'"}, Case{"cpu:x86-64-v3,", "expected '+' or '-'"}}) {
     std::string error;

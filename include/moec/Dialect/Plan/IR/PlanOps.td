@@ -78,12 +78,12 @@ def Plan_LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
   let description = [{
     Bindings are the inputs, then the outputs, as the kernel function takes them. `dimensions` gives the dynamic dimensions of
     its memrefs in order, `binding_bytes` the least size of each binding. `source` says which ops of the model it computes.
-    `flops` and `bytes_moved` are the work, for reports; the least of several results counts.
+    On a GPU `threads` run each workgroup together. `flops` and `bytes_moved` are the work, for reports; the least of several results counts.
   }];
   let arguments = (ins
     FlatSymbolRefAttr:$kernel, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs,
     AffineMapAttr:$dimensions, AffineMapAttr:$workgroups, AffineMapAttr:$scratch_bytes, AffineMapAttr:$binding_bytes,
-    StrAttr:$source, OptionalAttr<AffineMapAttr>:$flops, OptionalAttr<AffineMapAttr>:$bytes_moved);
+    StrAttr:$source, OptionalAttr<I64Attr>:$threads, OptionalAttr<AffineMapAttr>:$flops, OptionalAttr<AffineMapAttr>:$bytes_moved);
   let assemblyFormat = [{
     $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` `dimensions` $dimensions `workgroups` $workgroups
     `scratch` $scratch_bytes `bytes` $binding_bytes $source attr-dict

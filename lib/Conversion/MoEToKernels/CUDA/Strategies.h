@@ -1,0 +1,19 @@
+//===- Strategies.h - strategies for NVIDIA GPUs ----------------------------------------------===//
+
+#ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_CUDA_STRATEGIES_H
+#define MOEC_LIB_CONVERSION_MOETOKERNELS_CUDA_STRATEGIES_H
+
+#include "moec/Conversion/KernelStrategy.h"
+
+namespace mlir::moec {
+
+const KernelStrategy &getCUDALinearStrategy();
+const KernelStrategy &getCUDAGroupedLinearStrategy();
+const KernelStrategy &getCUDAAttentionStrategy();
+const KernelStrategy &getCUDAKVAppendStrategy();
+const KernelStrategy &getCUDARouteStrategy();
+const KernelStrategy &getCUDAGroupTokensStrategy();
+
+} // namespace mlir::moec
+
+#endif // MOEC_LIB_CONVERSION_MOETOKERNELS_CUDA_STRATEGIES_H
