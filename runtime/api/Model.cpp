@@ -1,5 +1,6 @@
 // The C interface: errors, bundles, models, plain tensors.
 #include "runtime/api/Handles.h"
+#include "runtime/device/Device.h"
 
 #include <algorithm>
 
@@ -57,6 +58,9 @@ moert_error *moert_model_load(const moert_bundle *bundle, const moert_load_optio
   if (given.variant)
     wanted.variant = given.variant;
   wanted.progress = toProgress(given.progress, given.context);
+  if (given.device)
+    wanted.device = given.device;
+  wanted.captureGraphs = given.no_graphs == 0;
   auto result = Model::load(bundle->content, wanted);
   MOERT_API_RETURN_IF_ERROR(toError(result.status()));
   *model = new moert_model{*std::move(result)};
@@ -86,6 +90,10 @@ void moert_model_get_info(const moert_model *model, moert_model_info *info) {
   }
   full.size = info->size;
   std::memcpy(info, &full, size);
+}
+
+const char *moert_model_device(const moert_model *model) {
+  return model ? model->content->device()->name().c_str() : "";
 }
 
 int moert_model_is_end(const moert_model *model, int32_t token) {

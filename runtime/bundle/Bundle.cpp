@@ -66,7 +66,7 @@ Status readManifest(const File &file, Manifest &manifest, Sha256Digest &digest) 
   google::protobuf::LogSilencer silencer;
   google::protobuf::io::ArrayInputStream array(payload.data(), static_cast<int>(payload.size()));
   google::protobuf::io::CodedInputStream input(&array);
-  // The schema nests 6 deep.
+  // The schema nests 7 deep.
   input.SetRecursionLimit(16);
   if (!manifest.ParseFromCodedStream(&input) || !input.ConsumedEntireMessage())
     return damaged("the manifest is no valid protobuf message");

@@ -132,7 +132,10 @@ private:
         problems.add(where + ": global " + inQuotes(global.name()) + ": " +
                      std::to_string(global.bytes()) + " bytes");
     }
-    ProgramContext context{manifest.weights_size(), variant.globals_size(), true};
+    if (variant.has_cuda())
+      cuda(variant.cuda(), where);
+    ProgramContext context{manifest.weights_size(), variant.globals_size(), true,
+                           variant.has_cuda()};
     if (variant.has_load())
       validateProgram(variant.load(), context, where + ": load", problems);
     context.isLoad = false;
@@ -145,6 +148,17 @@ private:
                      (entry.name().empty() ? ": the name is empty" : ": occurs twice"));
       validateProgram(entry, context, where + ": entry " + inQuotes(entry.name()), problems);
     }
+  }
+
+  void cuda(const Cuda &cuda, const std::string &where) {
+    if (cuda.major() < 1 || cuda.major() > 1000 || cuda.minor() > 1000)
+      problems.add(where + ": a compute capability of " + std::to_string(cuda.major()) + "." +
+                   std::to_string(cuda.minor()));
+    if (!cuda.cubin().empty() && !filePaths.count(cuda.cubin()))
+      problems.add(where + ": its machine code " + inQuotes(cuda.cubin()) +
+                   " is not among the files");
+    if (cuda.driver_version_needed() > INT32_MAX)
+      problems.add(where + ": a driver version of " + std::to_string(cuda.driver_version_needed()));
   }
 
   void languageModel(const LanguageModel &model) {

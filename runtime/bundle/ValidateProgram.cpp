@@ -266,6 +266,7 @@ private:
       expression(launch.flops(), what + ": flops");
     if (launch.has_bytes_moved())
       expression(launch.bytes_moved(), what + ": bytes_moved");
+    validateCudaLaunch(launch, context, program.symbols_size(), where + ": " + what, problems);
   }
 
   const Program &program;

@@ -14,7 +14,12 @@ struct ProgramContext {
   int weights = 0;
   int globals = 0;
   bool isLoad = false; // the load program has no inputs, outputs and states
+  bool isCuda = false; // its launches have blocks of threads
 };
+
+// Checks of what a launch has in CUDA variants only: threads, shared memory, tensor maps.
+void validateCudaLaunch(const moec::bundle::Launch &launch, const ProgramContext &context,
+                        int symbols, const std::string &where, Problems &problems);
 
 void validateProgram(const moec::bundle::Program &program, const ProgramContext &context,
                      const std::string &where, Problems &problems);

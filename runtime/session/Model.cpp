@@ -1,6 +1,7 @@
 #include "runtime/session/Model.h"
 
 #include "runtime/base/CheckedMath.h"
+#include "runtime/session/ChooseVariant.h"
 #include "runtime/session/Variant.h"
 
 #include <cstring>
@@ -11,21 +12,23 @@ Model::~Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(std::shared_ptr<const Bundle> bundle,
                                                  const LoadOptions &options) {
-  MOERT_ASSIGN_OR_RETURN(const moec::bundle::Variant *variant,
-                         chooseVariant(bundle->manifest(), options.variant, bundle->path()));
+  MOERT_ASSIGN_OR_RETURN(DeviceChoice wanted, parseDevice(options.device));
+  MOERT_ASSIGN_OR_RETURN(VariantChoice choice, chooseVariant(bundle->manifest(), options.variant,
+                                                             wanted, bundle->path()));
   if (!bundle->hasWeightFiles())
     return Status(ErrorCode::WrongState, "the bundle was opened without its weight files",
                   bundle->path());
   std::shared_ptr<Model> model(new Model);
   model->source = std::move(bundle);
-  MOERT_ASSIGN_OR_RETURN(model->workers, ThreadPool::create(options.threads));
-  MOERT_ASSIGN_OR_RETURN(model->code, LoadedVariant::load(*model->source, *variant, *model->workers,
-                                                          options.progress));
+  MOERT_ASSIGN_OR_RETURN(model->runsOn, openDevice(choice, options.threads));
+  MOERT_ASSIGN_OR_RETURN(model->code,
+                         LoadedVariant::load(*model->source, *choice.variant, model->runsOn,
+                                             options.captureGraphs, options.progress));
   return std::shared_ptr<const Model>(std::move(model));
 }
 
 const std::string &Model::variant() const { return code->source().target(); }
-unsigned Model::threads() const { return workers->size(); }
+unsigned Model::threads() const { return runsOn->threads(); }
 MemoryUse Model::memory() const { return code->memory(); }
 
 std::vector<std::string> Model::entries() const {
@@ -39,8 +42,8 @@ namespace {
 
 // Pools of zeros for one run; their number of blocks comes from an input's dimension.
 Status makeStates(const moec::bundle::Program &program,
-                  std::span<const ProgramRunner::Shape> shapes, std::vector<AlignedMemory> &memory,
-                  std::vector<MemorySpan> &spans) {
+                  std::span<const ProgramRunner::Shape> shapes, Device &device,
+                  std::vector<DeviceMemory> &memory, std::vector<MemorySpan> &spans) {
   for (const moec::bundle::State &state : program.states()) {
     std::int64_t blocks = -1;
     for (int i = 0; i < program.inputs_size(); ++i)
@@ -56,8 +59,8 @@ Status makeStates(const moec::bundle::Program &program,
     std::uint64_t bytes;
     if (!checkedMultiply<std::uint64_t>(static_cast<std::uint64_t>(blocks), state.bytes(), bytes))
       return {ErrorCode::InvalidArgument, "state " + inQuotes(state.name()) + " is too large"};
-    MOERT_ASSIGN_OR_RETURN(AlignedMemory pool,
-                           AlignedMemory::allocate(bytes, "state " + inQuotes(state.name())));
+    DeviceMemory pool;
+    MOERT_RETURN_IF_ERROR(device.grow(pool, bytes, "state " + inQuotes(state.name())));
     spans.push_back({pool.data(), bytes});
     memory.push_back(std::move(pool));
   }
@@ -68,7 +71,8 @@ Status makeStates(const moec::bundle::Program &program,
 
 Result<std::map<std::string, Tensor>> Model::run(std::string_view entry,
                                                  const std::map<std::string, Tensor> &inputs,
-                                                 std::vector<ProfileEntry> *profile) const {
+                                                 std::vector<ProfileEntry> *profile,
+                                                 Timeline *timeline) const {
   std::string names;
   for (const std::string &name : entries())
     names += (names.empty() ? "" : ", ") + name;
@@ -111,19 +115,16 @@ Result<std::map<std::string, Tensor>> Model::run(std::string_view entry,
   }
   MOERT_RETURN_IF_ERROR(problems.toStatus(ErrorCode::InvalidArgument));
 
-  std::vector<AlignedMemory> stateMemory;
+  std::vector<DeviceMemory> stateMemory;
   std::vector<MemorySpan> states;
-  MOERT_RETURN_IF_ERROR(makeStates(description, shapes, stateMemory, states));
+  MOERT_RETURN_IF_ERROR(makeStates(description, shapes, *runsOn, stateMemory, states));
   ProgramRunner runner = code->runner(*program);
   MOERT_RETURN_IF_ERROR(runner.prepare(shapes, states));
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!values[i]->data.empty())
       std::memcpy(runner.input(i).data(), values[i]->data.data(), values[i]->data.size());
-  runner.setProfiling(profile != nullptr);
-  {
-    ThreadPool::Lease lease(*workers);
-    MOERT_RETURN_IF_ERROR(runner.run(lease));
-  }
+  runner.setProfiling(profile != nullptr, timeline);
+  MOERT_RETURN_IF_ERROR(runner.run());
   if (profile)
     *profile = runner.profile();
   std::map<std::string, Tensor> outputs;

@@ -15,15 +15,21 @@
 
 namespace moert {
 
-class ThreadPool;
+class Device;
 class LoadedVariant;
+class Timeline;
 
 struct LoadOptions {
   // Threads that run kernels, the calling one included. 0: one for each core that this process may
   // use (its CPU affinity and its cgroup quota, rounded up).
   unsigned threads = 0;
-  // A variant's target, such as "cpu:x86-64-v3". Empty: the first whose CPU features are all there.
+  // A variant's target, such as "cpu:x86-64-v3". Empty: the first that the machine can run.
   std::string variant = {};
+  // "cpu"; "cuda", the first GPU that a variant fits; "cuda:1", that GPU; "auto" or empty: whatever
+  // the first variant that fits is for.
+  std::string device = {};
+  // Let a GPU keep steps that come again as CUDA graphs.
+  bool captureGraphs = true;
   // Weight bytes read so far. Called from the loading thread.
   ByteProgress progress = {};
 };
@@ -51,7 +57,7 @@ struct MemoryUse {
 };
 
 // Immutable; any number of threads and sessions may share it. Programs of one model run one at a
-// time: its thread pool serves one program after the other.
+// time: its device serves one program after the other.
 class Model {
 public:
   static Result<std::shared_ptr<const Model>> load(std::shared_ptr<const Bundle> bundle,
@@ -60,7 +66,7 @@ public:
 
   const Bundle &bundle() const { return *source; }
   const std::string &variant() const; // the target that was chosen
-  unsigned threads() const;
+  unsigned threads() const;           // of this process that work for the device
   MemoryUse memory() const;
   bool isLanguageModel() const { return source->manifest().has_language_model(); }
   std::vector<std::string> entries() const;
@@ -70,16 +76,18 @@ public:
   // States begin as zeros and are dropped afterwards.
   Result<std::map<std::string, Tensor>> run(std::string_view entry,
                                             const std::map<std::string, Tensor> &inputs,
-                                            std::vector<ProfileEntry> *profile = nullptr) const;
+                                            std::vector<ProfileEntry> *profile = nullptr,
+                                            Timeline *timeline = nullptr) const;
+
+  const std::shared_ptr<Device> &device() const { return runsOn; }
 
   // For Session.
   const LoadedVariant &loaded() const { return *code; }
-  ThreadPool &pool() const { return *workers; }
 
 private:
   Model() = default;
   std::shared_ptr<const Bundle> source;
-  std::unique_ptr<ThreadPool> workers;
+  std::shared_ptr<Device> runsOn;
   std::unique_ptr<LoadedVariant> code;
 };
 

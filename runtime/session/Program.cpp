@@ -26,8 +26,7 @@ std::vector<SizeExpression> expressions(const List &list) {
 } // namespace
 
 Result<CompiledProgram> CompiledProgram::create(const moec::bundle::Program &program,
-                                                const KernelLibrary &library,
-                                                std::string_view place) {
+                                                KernelSet &kernels, std::string_view place) {
   auto operand = [](const Binding &binding) -> Operand {
     switch (binding.what_case()) {
     case Binding::kWeight:
@@ -62,20 +61,40 @@ Result<CompiledProgram> CompiledProgram::create(const moec::bundle::Program &pro
       continue;
     }
     const Launch &launch = each.launch();
-    command.function = library.find(launch.kernel());
-    if (!command.function)
-      problems.add("the code has no kernel " + inQuotes(launch.kernel()));
+    command.shape = {launch.threads(), launch.shared_bytes(), launch.overlap()};
+    Result<KernelHandle> kernel = kernels.find(launch.kernel(), command.shape);
+    if (kernel.isOk())
+      command.kernel = *kernel;
+    else
+      problems.add(kernel.status().message());
     for (const Binding &binding : launch.bindings())
       command.operands.push_back(operand(binding));
     command.operandBytes = expressions(launch.binding_bytes());
     command.dimensions = expressions(launch.dimensions());
     command.workgroups = SizeExpression(launch.workgroups());
     command.scratchBytes = SizeExpression(launch.scratch_bytes());
+    command.hasScratch = launch.has_scratch_bytes();
     command.flops = SizeExpression(launch.flops());
     command.bytesMoved = SizeExpression(launch.bytes_moved());
+    for (const moec::bundle::TensorMap &map : launch.tensor_maps())
+      command.tensorMaps.push_back(makeTensorMap(map));
     result.commands.push_back(std::move(command));
   }
   MOERT_RETURN_IF_ERROR(problems.toStatus(ErrorCode::InvalidData));
+  return result;
+}
+
+CompiledProgram::TensorMap CompiledProgram::makeTensorMap(const moec::bundle::TensorMap &map) {
+  TensorMap result;
+  result.operand = map.binding();
+  result.shape.type = elementType(map.type());
+  result.shape.rank = static_cast<std::uint32_t>(map.sizes_size());
+  // The schema's numbers are the same.
+  result.shape.swizzle = static_cast<TensorMapShape::Swizzle>(map.swizzle());
+  for (int i = 0; i < map.box_size(); ++i)
+    result.shape.box[i] = map.box(i);
+  result.sizes = expressions(map.sizes());
+  result.strides = expressions(map.strides_bytes());
   return result;
 }
 

@@ -4,10 +4,10 @@
 #define MOERT_SESSION_PROGRAM_H
 
 #include "runtime/bundle/Expression.h"
-#include "runtime/device/cpu/KernelLibrary.h"
-#include "runtime/device/cpu/Memory.h"
-#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/device/Device.h"
 #include "runtime/session/Model.h"
+#include "runtime/session/RecordingCache.h"
+#include "runtime/session/TensorBlock.h"
 
 #include <cstdint>
 #include <functional>
@@ -21,9 +21,9 @@ namespace moert {
 // A validated program with its kernels found and its expressions unpacked. Immutable.
 class CompiledProgram {
 public:
-  // `program` outlives the result. Every kernel that the library lacks is reported.
-  static Result<CompiledProgram> create(const moec::bundle::Program &program,
-                                        const KernelLibrary &library, std::string_view place);
+  // `program` and `kernels` outlive the result. Every kernel that the code lacks is reported.
+  static Result<CompiledProgram> create(const moec::bundle::Program &program, KernelSet &kernels,
+                                        std::string_view place);
 
   const moec::bundle::Program &source() const { return *program; }
   int inputIndex(std::string_view name) const;  // -1: none
@@ -37,8 +37,13 @@ private:
     Kind kind = Kind::Buffer;
     std::uint32_t index = 0;
   };
+  struct TensorMap {
+    TensorMapShape shape; // all but the address, the sizes and the strides
+    std::uint32_t operand = 0;
+    std::vector<SizeExpression> sizes, strides;
+  };
   struct Command {
-    moert_kernel_function function = nullptr; // null: a copy of operand 0 to operand 1
+    KernelHandle kernel = nullptr; // null: a copy of operand 0 to operand 1
     std::vector<Operand> operands;
     std::vector<SizeExpression> operandBytes; // needed by each operand; for a copy, of both
     std::vector<SizeExpression> dimensions;
@@ -46,7 +51,12 @@ private:
     SizeExpression scratchBytes;
     SizeExpression flops;
     SizeExpression bytesMoved;
+    bool hasScratch = false;
+    LaunchShape shape;
+    std::vector<TensorMap> tensorMaps;
   };
+
+  static TensorMap makeTensorMap(const moec::bundle::TensorMap &map);
 
   const moec::bundle::Program *program = nullptr;
   std::vector<std::vector<SizeExpression>> inputShapes;
@@ -55,56 +65,44 @@ private:
   std::vector<Command> commands;
 };
 
-// Memory that a program uses and somebody else owns.
-struct MemorySpan {
-  std::byte *data = nullptr;
-  std::uint64_t bytes = 0;
-  bool operator==(const MemorySpan &) const = default;
-};
-
-// One program at work, with arenas and inputs and outputs of its own. One thread at a time.
+// One program at work on one device, with arenas and inputs and outputs of its own. One thread at a
+// time.
 class ProgramRunner {
 public:
   using Shape = std::vector<std::int64_t>;
 
-  // Weights and globals by index; the spans outlive the runner. A weight's address may be set
-  // later, by runStreaming.
+  // Weights and globals by index; the spans and the device outlive the runner. A weight's address
+  // may be set later, by runStreaming. With `record`, the device may keep what runs again in a form
+  // of its own.
   ProgramRunner(const CompiledProgram &program, std::span<const MemorySpan> weights,
-                std::span<const MemorySpan> globals);
+                std::span<const MemorySpan> globals, Device &device, bool record);
 
   // Fixes the symbols and everything that follows from them. `shapes` has a shape for each input,
   // `states` the pools. After a success input() may be filled and run() called; after a failure
   // prepare() must succeed first.
   Status prepare(std::span<const Shape> shapes, std::span<const MemorySpan> states);
 
-  std::span<std::byte> input(std::size_t index) {
-    return inputs[index].span().first(inputBytes[index]);
-  }
-  std::span<std::byte> output(std::size_t index) {
-    return outputs[index].span().first(outputBytes[index]);
-  }
+  // On the host: inputs until run(), outputs after it.
+  std::span<std::byte> input(std::size_t index) { return inputs.onHost(index); }
+  std::span<std::byte> output(std::size_t index) { return outputs.onHost(index); }
   const Shape &outputShape(std::size_t index) const { return outputDimensions[index]; }
 
-  Status run(ThreadPool::Lease &lease);
+  // Returns when the outputs are there.
+  Status run();
 
   // For the load program: before each command `acquire` is called for each weight of it and must
-  // set its address in the span that the constructor was given; after it, `release`.
-  Status runStreaming(ThreadPool::Lease &lease, const std::function<Status(std::uint32_t)> &acquire,
+  // set its address in the span that the constructor was given; after it, `release`. The work is
+  // queued; Device::synchronise waits for it.
+  Status runStreaming(const std::function<Status(std::uint32_t)> &acquire,
                       const std::function<void(std::uint32_t)> &release);
 
-  void setProfiling(bool on);
+  // Times every launch, and tells `timeline`, if there is one.
+  void setProfiling(bool on, Timeline *timeline = nullptr);
   std::vector<ProfileEntry> profile() const;
   std::uint64_t arenaBytes() const;
   std::size_t launchCount() const { return ready.size(); }
 
 private:
-  struct Ready {
-    moert_kernel_function function; // null: a copy
-    moert_kernel_arguments arguments;
-    std::uint32_t workgroups;
-    std::uint32_t command;
-    std::uint64_t bytes; // of a copy
-  };
   struct Measured {
     std::uint64_t launches = 0;
     double seconds = 0;
@@ -117,29 +115,41 @@ private:
   Status resize(std::span<const Shape> shapes);
   Status resizeArenas();
   Status readyCommands(std::span<const MemorySpan> states);
+  Status encodeTensorMaps(const ReadyCommand &each);
+  void makeKey();
   MemorySpan locate(CompiledProgram::Operand operand, std::span<const MemorySpan> states) const;
   std::string commandName(std::size_t index) const;
-  void runProfiled(ThreadPool::Lease &lease);
-  static void runOne(const Ready &each, ThreadPool::Lease &lease);
+  CommandList commandList() const;
+  Status runRecorded();
+  Status runProfiled();
+  void note(const ReadyCommand &each, CommandTime time, double programBegin);
 
   const CompiledProgram *program;
   std::span<const MemorySpan> weights;
   std::span<const MemorySpan> globals;
+  Device *device;
+  bool hostAccessible;
+  bool recording;
 
   bool prepared = false;
   std::vector<std::int64_t> symbols;
   std::vector<Shape> lastShapes;
   std::vector<MemorySpan> lastStates;
-  std::vector<AlignedMemory> inputs, outputs, arenas;
-  std::vector<std::uint64_t> inputBytes, outputBytes;
+  TensorBlock inputs, outputs;
+  std::vector<DeviceMemory> arenas;
   std::vector<Shape> outputDimensions;
   std::vector<std::int64_t> scales;     // of the arenas
   std::vector<std::int64_t> dimensions; // of all commands, one after the other
   std::vector<void *> addresses;        // the same
-  std::vector<Ready> ready;
+  std::vector<EncodedTensorMap> tensorMaps;
+  std::vector<ReadyCommand> ready;
   std::uint64_t scratchNeeded = 0;
+  RecordingCache recordings;
+  RecordingCache::Key key; // of the prepared sizes and addresses
   bool profiling = false;
+  Timeline *timeline = nullptr;
   std::vector<Measured> measured; // by command
+  std::vector<CommandTime> times;
 };
 
 } // namespace moert

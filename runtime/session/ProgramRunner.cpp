@@ -1,9 +1,8 @@
 #include "runtime/base/CheckedMath.h"
 #include "runtime/session/Program.h"
+#include "runtime/session/Timeline.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 
 namespace moert {
 
@@ -22,21 +21,25 @@ std::string symbolsToString(const moec::bundle::Program &program,
 } // namespace
 
 ProgramRunner::ProgramRunner(const CompiledProgram &program, std::span<const MemorySpan> weights,
-                             std::span<const MemorySpan> globals)
-    : program(&program), weights(weights), globals(globals),
+                             std::span<const MemorySpan> globals, Device &device, bool record)
+    : program(&program), weights(weights), globals(globals), device(&device),
+      hostAccessible(device.isHostAccessible()),
+      // Where the host runs the commands itself, nothing is faster than doing so.
+      recording(record && !hostAccessible),
       symbols(static_cast<std::size_t>(program.source().symbols_size())),
       inputs(program.inputShapes.size()), outputs(program.outputShapes.size()),
-      arenas(program.arenaScales.size()), inputBytes(program.inputShapes.size()),
-      outputBytes(program.outputShapes.size()), outputDimensions(program.outputShapes.size()),
+      arenas(program.arenaScales.size()), outputDimensions(program.outputShapes.size()),
       scales(program.arenaScales.size()), measured(program.commands.size()) {
-  std::size_t operands = 0, sizes = 0;
+  std::size_t operands = 0, sizes = 0, maps = 0;
   for (const CompiledProgram::Command &command : program.commands) {
     operands += command.operands.size();
     sizes += command.dimensions.size();
+    maps += command.tensorMaps.size();
   }
   // Never resized: the prepared launches point into them.
   addresses.resize(operands);
   dimensions.resize(sizes);
+  tensorMaps.resize(maps);
   ready.reserve(program.commands.size());
 }
 
@@ -96,7 +99,7 @@ Status ProgramRunner::bindSymbols(std::span<const Shape> shapes, std::span<const
 
 Status ProgramRunner::prepare(std::span<const Shape> shapes, std::span<const MemorySpan> states) {
   const moec::bundle::Program &source = program->source();
-  if (shapes.size() != inputs.size() ||
+  if (shapes.size() != program->inputShapes.size() ||
       states.size() != static_cast<std::size_t>(source.states_size()))
     return {ErrorCode::Internal, "wrong number of inputs or states"};
   if (prepared && std::equal(shapes.begin(), shapes.end(), lastShapes.begin(), lastShapes.end()) &&
@@ -113,6 +116,8 @@ Status ProgramRunner::prepare(std::span<const Shape> shapes, std::span<const Mem
     return std::move(status).in(place);
   if (Status status = readyCommands(states); !status.isOk())
     return std::move(status).in(place);
+  if (recording)
+    makeKey();
   prepared = true;
   return {};
 }
@@ -120,19 +125,18 @@ Status ProgramRunner::prepare(std::span<const Shape> shapes, std::span<const Mem
 // Inputs and outputs.
 Status ProgramRunner::resize(std::span<const Shape> shapes) {
   const moec::bundle::Program &source = program->source();
-  auto fit = [](AlignedMemory &memory, std::uint64_t &bytes, const moec::bundle::Tensor &tensor,
-                const Shape &shape) -> Status {
+  auto measure = [](std::uint64_t &bytes, const moec::bundle::Tensor &tensor,
+                    const Shape &shape) -> Status {
     auto size = tensorBytes(elementType(tensor.type()), shape);
     if (!size)
       return {ErrorCode::InvalidArgument,
               inQuotes(tensor.name()) + " of shape " + shapeToString(shape) + " is too large"};
     bytes = *size;
-    return memory.grow(bytes, inQuotes(tensor.name()));
+    return {};
   };
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    MOERT_RETURN_IF_ERROR(
-        fit(inputs[i], inputBytes[i], source.inputs(static_cast<int>(i)), shapes[i]));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    MOERT_RETURN_IF_ERROR(measure(inputs.size(i), source.inputs(static_cast<int>(i)), shapes[i]));
+  for (std::size_t i = 0; i < outputDimensions.size(); ++i) {
     const moec::bundle::Tensor &output = source.outputs(static_cast<int>(i));
     Shape &shape = outputDimensions[i];
     shape.clear();
@@ -143,8 +147,12 @@ Status ProgramRunner::resize(std::span<const Shape> shapes) {
                                             " has a dimension that is negative or overflows"};
       shape.push_back(*size);
     }
-    MOERT_RETURN_IF_ERROR(fit(outputs[i], outputBytes[i], output, shape));
+    MOERT_RETURN_IF_ERROR(measure(outputs.size(i), output, shape));
   }
+  MOERT_ASSIGN_OR_RETURN(bool inputsMoved, inputs.resize(*device, "the inputs"));
+  MOERT_ASSIGN_OR_RETURN(bool outputsMoved, outputs.resize(*device, "the outputs"));
+  if (inputsMoved || outputsMoved)
+    recordings.clear();
   return {};
 }
 
@@ -162,11 +170,12 @@ Status ProgramRunner::resizeArenas() {
     scales[i] = *scale;
     if (arenas[i].data() && bytes <= arenas[i].size())
       continue;
-    MOERT_RETURN_IF_ERROR(arenas[i].grow(bytes, "temporaries"));
+    recordings.clear(); // they use the old address
+    arenas[i].release();
+    MOERT_ASSIGN_OR_RETURN(arenas[i], device->allocate(bytes, "temporaries"));
 #ifndef NDEBUG
     // NaN in every floating-point type, -1 in every integer: whoever reads before writing is found.
-    if (bytes != 0)
-      std::memset(arenas[i].data(), 0xff, bytes);
+    MOERT_RETURN_IF_ERROR(device->set(arenas[i].span(), std::byte(0xff)));
 #endif
   }
   return {};
@@ -186,9 +195,9 @@ MemorySpan ProgramRunner::locate(CompiledProgram::Operand operand,
   case CompiledProgram::Kind::Global:
     return globals[operand.index];
   case CompiledProgram::Kind::Input:
-    return {inputs[operand.index].data(), inputBytes[operand.index]};
+    return inputs.onDevice(operand.index);
   case CompiledProgram::Kind::Output:
-    return {outputs[operand.index].data(), outputBytes[operand.index]};
+    return outputs.onDevice(operand.index);
   case CompiledProgram::Kind::State:
     return states[operand.index];
   }
@@ -200,10 +209,21 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
   scratchNeeded = 0;
   void **address = addresses.data();
   std::int64_t *dimension = dimensions.data();
+  EncodedTensorMap *tensorMap = tensorMaps.data();
   Problems problems("");
   for (std::size_t i = 0; i < program->commands.size(); ++i) {
     const CompiledProgram::Command &command = program->commands[i];
-    Ready each = {command.function, {address, dimension}, 0, static_cast<std::uint32_t>(i), 0};
+    ReadyCommand each = {};
+    each.kernel = command.kernel;
+    each.arguments = {address, dimension};
+    each.command = static_cast<std::uint32_t>(i);
+    each.bufferCount = static_cast<std::uint32_t>(command.operands.size());
+    each.dimensionCount = static_cast<std::uint32_t>(command.dimensions.size());
+    each.tensorMapCount = static_cast<std::uint32_t>(command.tensorMaps.size());
+    each.hasScratch = command.hasScratch;
+    each.shape = command.shape;
+    each.tensorMaps = tensorMap;
+    tensorMap += command.tensorMaps.size();
     for (std::size_t k = 0; k < command.operands.size(); ++k) {
       MemorySpan place = locate(command.operands[k], states);
       auto needed = command.operandBytes[k].evaluate(symbols);
@@ -222,8 +242,8 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
       *dimension++ = size.value_or(0);
     }
     auto scratch = command.scratchBytes.evaluate(symbols);
-    auto workgroups = command.function ? command.workgroups.evaluate(symbols)
-                                       : std::optional<std::int64_t>(each.bytes != 0);
+    auto workgroups = command.kernel ? command.workgroups.evaluate(symbols)
+                                     : std::optional<std::int64_t>(each.bytes != 0);
     if (!scratch || *scratch < 0 || !workgroups || *workgroups < 0 || *workgroups > INT32_MAX) {
       problems.add(commandName(i) + ": its scratch space or its number of workgroups is negative "
                                     "or too large");
@@ -233,54 +253,98 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
       continue;
     scratchNeeded = std::max(scratchNeeded, static_cast<std::uint64_t>(*scratch));
     each.workgroups = static_cast<std::uint32_t>(*workgroups);
+    if (each.tensorMapCount != 0 && problems.empty())
+      if (Status status = encodeTensorMaps(each); !status.isOk())
+        problems.add(commandName(i) + ": " + status.message());
     ready.push_back(each);
   }
   return problems.toStatus(ErrorCode::InvalidData);
 }
 
-void ProgramRunner::runOne(const Ready &each, ThreadPool::Lease &lease) {
-  if (each.function)
-    lease.launch(each.function, &each.arguments, each.workgroups);
-  else
-    std::memmove(each.arguments.buffers[1], each.arguments.buffers[0], each.bytes);
+CommandList ProgramRunner::commandList() const {
+  return {ready, scratchNeeded, inputs.transfer(), outputs.transfer()};
 }
 
-Status ProgramRunner::run(ThreadPool::Lease &lease) {
-  assert(prepared);
-  MOERT_RETURN_IF_ERROR(lease.reserveScratch(scratchNeeded));
-  if (profiling) {
-    runProfiled(lease);
-    return {};
+// Sizes and the addresses of states; everything else in a recording moves only when it is thrown
+// away.
+void ProgramRunner::makeKey() {
+  key.clear();
+  for (const Shape &shape : lastShapes)
+    key.insert(key.end(), shape.begin(), shape.end());
+  for (const MemorySpan &state : lastStates) {
+    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(state.data)));
+    key.push_back(static_cast<std::int64_t>(state.bytes));
   }
-  for (const Ready &each : ready)
-    runOne(each, lease);
+}
+
+Status ProgramRunner::run() {
+  assert(prepared);
+  if (profiling)
+    return runProfiled();
+  if (!recording)
+    MOERT_RETURN_IF_ERROR(device->run(commandList()));
+  else
+    MOERT_RETURN_IF_ERROR(runRecorded());
+  return hostAccessible ? Status() : device->synchronise();
+}
+
+// What runs for the second time will run often: it is recorded then.
+Status ProgramRunner::runRecorded() {
+  RecordingCache::Entry &entry = recordings.find(key);
+  if (entry.recording) {
+    MOERT_ASSIGN_OR_RETURN(bool holds, device->replay(*entry.recording));
+    if (holds)
+      return {};
+    entry.recording.reset();
+  }
+  if (!std::exchange(entry.ranBefore, true) || entry.isRefused)
+    return device->run(commandList());
+  MOERT_ASSIGN_OR_RETURN(entry.recording, device->record(commandList()));
+  if (entry.recording) {
+    MOERT_ASSIGN_OR_RETURN(bool holds, device->replay(*entry.recording));
+    if (holds)
+      return {};
+  }
+  entry.isRefused = !entry.recording;
+  return device->run(commandList());
+}
+
+Status ProgramRunner::runProfiled() {
+  times.resize(ready.size());
+  double begin = timeline ? timeline->now() : 0;
+  MOERT_RETURN_IF_ERROR(device->runProfiled(commandList(), times));
+  double seconds = timeline ? timeline->now() - begin : 0;
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    note(ready[i], times[i], begin);
+  if (timeline)
+    timeline->add({program->source().name() + symbolsToString(program->source(), symbols), "",
+                   begin, seconds});
   return {};
 }
 
-void ProgramRunner::runProfiled(ThreadPool::Lease &lease) {
-  using Clock = std::chrono::steady_clock;
-  auto begin = Clock::now();
-  for (const Ready &each : ready) {
-    runOne(each, lease);
-    auto end = Clock::now();
-    Measured &entry = measured[each.command];
-    const CompiledProgram::Command &command = program->commands[each.command];
-    ++entry.launches;
-    entry.seconds += std::chrono::duration<double>(end - begin).count();
-    entry.flops += static_cast<double>(command.flops.evaluate(symbols).value_or(0));
-    entry.bytesMoved +=
-        static_cast<double>(each.function ? command.bytesMoved.evaluate(symbols).value_or(0)
-                                          : static_cast<std::int64_t>(2 * each.bytes));
-    begin = Clock::now();
-  }
+void ProgramRunner::note(const ReadyCommand &each, CommandTime time, double programBegin) {
+  const CompiledProgram::Command &command = program->commands[each.command];
+  auto flops = static_cast<double>(command.flops.evaluate(symbols).value_or(0));
+  auto bytesMoved =
+      static_cast<double>(each.kernel ? command.bytesMoved.evaluate(symbols).value_or(0)
+                                      : static_cast<std::int64_t>(2 * each.bytes));
+  Measured &entry = measured[each.command];
+  ++entry.launches;
+  entry.seconds += time.seconds;
+  entry.flops += flops;
+  entry.bytesMoved += bytesMoved;
+  if (!timeline)
+    return;
+  const auto &source = program->source().commands(static_cast<int>(each.command));
+  timeline->add({source.has_launch() ? source.launch().source() : "copy",
+                 source.has_launch() ? source.launch().kernel() : "copy", programBegin + time.begin,
+                 time.seconds, each.workgroups, flops, bytesMoved});
 }
 
-Status ProgramRunner::runStreaming(ThreadPool::Lease &lease,
-                                   const std::function<Status(std::uint32_t)> &acquire,
+Status ProgramRunner::runStreaming(const std::function<Status(std::uint32_t)> &acquire,
                                    const std::function<void(std::uint32_t)> &release) {
   assert(prepared);
-  MOERT_RETURN_IF_ERROR(lease.reserveScratch(scratchNeeded));
-  for (const Ready &each : ready) {
+  for (const ReadyCommand &each : ready) {
     const CompiledProgram::Command &command = program->commands[each.command];
     auto slots = const_cast<void **>(each.arguments.buffers);
     for (std::size_t k = 0; k < command.operands.size(); ++k) {
@@ -289,7 +353,10 @@ Status ProgramRunner::runStreaming(ThreadPool::Lease &lease,
       MOERT_RETURN_IF_ERROR(acquire(command.operands[k].index));
       slots[k] = weights[command.operands[k].index].data;
     }
-    runOne(each, lease);
+    if (each.tensorMapCount != 0)
+      if (Status status = encodeTensorMaps(each); !status.isOk())
+        return std::move(status).in(commandName(each.command));
+    MOERT_RETURN_IF_ERROR(device->run({{&each, 1}, scratchNeeded, {}, {}}));
     for (CompiledProgram::Operand operand : command.operands)
       if (operand.kind == CompiledProgram::Kind::Weight)
         release(operand.index);
@@ -297,8 +364,9 @@ Status ProgramRunner::runStreaming(ThreadPool::Lease &lease,
   return {};
 }
 
-void ProgramRunner::setProfiling(bool on) {
-  profiling = on;
+void ProgramRunner::setProfiling(bool on, Timeline *newTimeline) {
+  profiling = on || newTimeline;
+  timeline = newTimeline;
   measured.assign(measured.size(), {});
 }
 
@@ -321,10 +389,9 @@ std::vector<ProfileEntry> ProgramRunner::profile() const {
 }
 
 std::uint64_t ProgramRunner::arenaBytes() const {
-  std::uint64_t bytes = 0;
-  for (const auto *list : {&inputs, &outputs, &arenas})
-    for (const AlignedMemory &memory : *list)
-      bytes += memory.size();
+  std::uint64_t bytes = inputs.memory() + outputs.memory();
+  for (const DeviceMemory &memory : arenas)
+    bytes += memory.size();
   return bytes;
 }
 

@@ -19,6 +19,8 @@ struct SessionOptions {
   // needed.
   std::uint64_t maximumStateBytes = 0;
   bool profile = false; // time every launch; costs two clock reads each
+  // Receives every launch; implies `profile`. Outlives the session.
+  Timeline *timeline = nullptr;
 };
 
 // Names one sequence of one session. Never reused: a released one is an error, not somebody else's

@@ -50,7 +50,7 @@ private:
   };
   Status check(std::span<const StepPart> parts, Sizes &sizes);
   Status reserveState(std::span<const StepPart> parts);
-  void takeBlocks(std::span<const StepPart> parts);
+  Status takeBlocks(std::span<const StepPart> parts);
   void giveBackBlocks(std::span<const StepPart> parts);
   Status prepareRunner(std::span<const StepPart> parts, const Sizes &sizes);
   void fillInputs(std::span<const StepPart> parts, const Sizes &sizes);

@@ -3,6 +3,7 @@
 #include "runtime/session/SessionState.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace moert {
 
@@ -10,7 +11,8 @@ SessionState::SessionState(std::shared_ptr<const Model> model, const CompiledPro
                            const SessionOptions &options)
     : model(model), language(model->bundle().manifest().language_model()),
       runner(model->loaded().runner(program)),
-      store(std::make_shared<StateStore>(program.source(), options.maximumStateBytes)),
+      store(std::make_shared<StateStore>(program.source(), options.maximumStateBytes,
+                                         model->device())),
       maximumTokens(language.maximum_tokens()) {
   if (options.maximumTokens != 0)
     maximumTokens =
@@ -27,7 +29,7 @@ SessionState::SessionState(std::shared_ptr<const Model> model, const CompiledPro
   logitRowsInput = index(language.logit_rows());
   logitsOutput = program.outputIndex(language.logits());
   shapes.resize(static_cast<std::size_t>(program.source().inputs_size()));
-  runner.setProfiling(options.profile);
+  runner.setProfiling(options.profile, options.timeline);
 }
 
 Result<SequenceContent *> SessionState::find(Sequence sequence) {
@@ -63,12 +65,12 @@ Result<Logits> SessionState::step(std::span<const StepPart> parts) {
   Sizes sizes;
   MOERT_RETURN_IF_ERROR(check(parts, sizes));
   MOERT_RETURN_IF_ERROR(reserveState(parts));
-  takeBlocks(parts);
-  Status status = prepareRunner(parts, sizes);
+  Status status = takeBlocks(parts);
+  if (status.isOk())
+    status = prepareRunner(parts, sizes);
   if (status.isOk()) {
     fillInputs(parts, sizes);
-    ThreadPool::Lease lease(model->pool());
-    status = runner.run(lease);
+    status = runner.run();
   }
   if (!status.isOk()) {
     giveBackBlocks(parts);
@@ -118,6 +120,9 @@ Status SessionState::check(std::span<const StepPart> parts, Sizes &sizes) {
         std::max(sizes.blocksPerSequence, blocksFor((*member)->length + part.tokens.size()));
     members.push_back(*member);
   }
+  // A table of a power of two: its width, and with it all that follows from shapes, changes rarely.
+  if (sizes.blocksPerSequence != 0)
+    sizes.blocksPerSequence = std::bit_ceil(sizes.blocksPerSequence);
   if (sizes.tokens > INT32_MAX)
     return {ErrorCode::InvalidArgument,
             "a step of " + std::to_string(sizes.tokens) + " tokens is too large"};
@@ -132,7 +137,7 @@ static bool mustCopyLastBlock(const StateStore &store, const SequenceContent &co
          store.isShared(StateStore::Blocks, content.blocks.back());
 }
 
-// After this takeBlocks cannot fail.
+// After this takeBlocks fails only where the device does.
 Status SessionState::reserveState(std::span<const StepPart> parts) {
   std::uint64_t blocks = 0, slots = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -147,22 +152,28 @@ Status SessionState::reserveState(std::span<const StepPart> parts) {
   return store->reserve(StateStore::Slots, slots);
 }
 
-void SessionState::takeBlocks(std::span<const StepPart> parts) {
+Status SessionState::takeBlocks(std::span<const StepPart> parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     SequenceContent &member = *members[i];
-    if (mustCopyLastBlock(*store, member, language.block_tokens()))
-      member.blocks.back() = store->makePrivate(StateStore::Blocks, member.blocks.back());
+    if (mustCopyLastBlock(*store, member, language.block_tokens())) {
+      MOERT_ASSIGN_OR_RETURN(member.blocks.back(),
+                             store->makePrivate(StateStore::Blocks, member.blocks.back()));
+    }
     std::uint64_t needed = blocksFor(member.length + parts[i].tokens.size());
-    while (member.blocks.size() < needed)
-      member.blocks.push_back(store->allocate(StateStore::Blocks));
+    while (member.blocks.size() < needed) {
+      MOERT_ASSIGN_OR_RETURN(std::uint32_t block, store->allocate(StateStore::Blocks));
+      member.blocks.push_back(block);
+    }
     if (!store->has(StateStore::Slots))
       continue;
-    if (member.slot < 0)
-      member.slot = store->allocate(StateStore::Slots);
-    else if (auto slot = static_cast<std::uint32_t>(member.slot);
-             store->isShared(StateStore::Slots, slot))
-      member.slot = store->makePrivate(StateStore::Slots, slot);
+    if (member.slot < 0) {
+      MOERT_ASSIGN_OR_RETURN(member.slot, store->allocate(StateStore::Slots));
+    } else if (auto slot = static_cast<std::uint32_t>(member.slot);
+               store->isShared(StateStore::Slots, slot)) {
+      MOERT_ASSIGN_OR_RETURN(member.slot, store->makePrivate(StateStore::Slots, slot));
+    }
   }
+  return {};
 }
 
 // A private copy of what was shared is as good as the original and stays.

@@ -3,11 +3,12 @@
 #include "runtime/base/CheckedMath.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace moert {
 
-StateStore::StateStore(const moec::bundle::Program &program, std::uint64_t limit) : limit(limit) {
+StateStore::StateStore(const moec::bundle::Program &program, std::uint64_t limit,
+                       std::shared_ptr<Device> device)
+    : device(std::move(device)), limit(limit) {
   for (const moec::bundle::State &state : program.states()) {
     Kind kind = state.kind() == moec::bundle::State::SLOT ? Slots : Blocks;
     states.push_back({kind, state.bytes(), {}});
@@ -68,7 +69,8 @@ Status StateStore::resize(Kind kind, std::uint32_t capacity) {
   // A failure halfway leaves some memory larger than its span says: harmless.
   for (State &state : states)
     if (state.kind == kind)
-      MOERT_RETURN_IF_ERROR(state.memory.grow(state.bytes * capacity, "the state of sequences"));
+      MOERT_RETURN_IF_ERROR(
+          device->grow(state.memory, state.bytes * capacity, "the state of sequences"));
   for (std::size_t i = 0; i < states.size(); ++i)
     pools[i] = {states[i].memory.data(),
                 states[i].kind == kind ? states[i].bytes * capacity : pools[i].bytes};
@@ -76,25 +78,30 @@ Status StateStore::resize(Kind kind, std::uint32_t capacity) {
   return {};
 }
 
-std::uint32_t StateStore::allocate(Kind kind) {
+Result<std::uint32_t> StateStore::allocate(Kind kind) {
   std::uint32_t index = free[kind].allocate();
   // Kernels may read a block beyond the tokens in it and multiply by zero; what another sequence
   // left there, an infinity perhaps, must not get through.
-  if (index < touched[kind])
-    for (State &state : states)
-      if (state.kind == kind)
-        std::memset(state.memory.data() + index * state.bytes, 0, state.bytes);
+  bool isUsed = index < touched[kind];
   touched[kind] = std::max(touched[kind], index + 1);
+  for (State &state : states)
+    if (isUsed && state.kind == kind)
+      if (Status status = device->set(state.part(index), std::byte(0)); !status.isOk()) {
+        free[kind].release(index);
+        return status;
+      }
   return index;
 }
 
-std::uint32_t StateStore::makePrivate(Kind kind, std::uint32_t index) {
+Result<std::uint32_t> StateStore::makePrivate(Kind kind, std::uint32_t index) {
   std::uint32_t copy = free[kind].allocate();
   touched[kind] = std::max(touched[kind], copy + 1);
   for (State &state : states)
     if (state.kind == kind)
-      std::memcpy(state.memory.data() + copy * state.bytes,
-                  state.memory.data() + index * state.bytes, state.bytes);
+      if (Status status = device->copy(state.part(copy), state.part(index)); !status.isOk()) {
+        free[kind].release(copy);
+        return status;
+      }
   free[kind].release(index);
   return copy;
 }

@@ -6,6 +6,7 @@
 #include "runtime/session/Program.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,8 @@ public:
   enum Kind : unsigned { Blocks = 0, Slots = 1 };
 
   // `limit`: most bytes of all pools together; 0: none.
-  StateStore(const moec::bundle::Program &program, std::uint64_t limit);
+  StateStore(const moec::bundle::Program &program, std::uint64_t limit,
+             std::shared_ptr<Device> device);
 
   bool has(Kind kind) const { return bytesEach[kind] != 0; }
   // The pools, by state of the program.
@@ -27,13 +29,14 @@ public:
 
   // Makes sure that `count` more can be allocated. Contents and numbers stay; addresses may change.
   Status reserve(Kind kind, std::uint64_t count);
-  // A fresh one, all zeros; reserve() came first.
-  std::uint32_t allocate(Kind kind);
+  // A fresh one, all zeros; reserve() came first. Fails only where the device does.
+  Result<std::uint32_t> allocate(Kind kind);
   void retain(Kind kind, std::uint32_t index) { free[kind].retain(index); }
   void release(Kind kind, std::uint32_t index) { free[kind].release(index); }
   bool isShared(Kind kind, std::uint32_t index) const { return free[kind].isShared(index); }
-  // A private copy of a shared one, whose share is given up; reserve() came first.
-  std::uint32_t makePrivate(Kind kind, std::uint32_t index);
+  // A private copy of a shared one, whose share is given up; reserve() came first. Fails only where
+  // the device does; then nothing is given up.
+  Result<std::uint32_t> makePrivate(Kind kind, std::uint32_t index);
 
 private:
   Status resize(Kind kind, std::uint32_t capacity);
@@ -41,8 +44,10 @@ private:
   struct State {
     Kind kind;
     std::uint64_t bytes; // of one block or slot
-    AlignedMemory memory;
+    DeviceMemory memory;
+    MemorySpan part(std::uint32_t index) const { return {memory.data() + index * bytes, bytes}; }
   };
+  std::shared_ptr<Device> device; // outlives the memory
   std::vector<State> states;
   std::vector<MemorySpan> pools;
   BlockPool free[2];

@@ -1,5 +1,6 @@
 #include "runtime/session/Session.h"
 
+#include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/session/Generate.h"
 #include "runtime/session/StateStore.h"
 #include "test/Runtime/TestBundle.h"
@@ -358,7 +359,9 @@ TEST(StateStore, LimitsAndGrows) {
     state->set_kind(kind);
     state->set_bytes(100);
   }
-  StateStore store(program, 10000);
+  auto device = CpuDevice::create(1);
+  ASSERT_TRUE(isOk(device));
+  StateStore store(program, 10000, *device);
   ASSERT_TRUE(isOk(store.reserve(StateStore::Slots, 2)));
   EXPECT_EQ(store.bytes(), 400u); // four slots at least
   ASSERT_TRUE(isOk(store.reserve(StateStore::Blocks, 48)));
@@ -366,15 +369,15 @@ TEST(StateStore, LimitsAndGrows) {
   EXPECT_TRUE(fails(store.reserve(StateStore::Blocks, 49), ErrorCode::OutOfMemory, "need 49"));
   EXPECT_TRUE(fails(store.reserve(StateStore::Slots, 5), ErrorCode::OutOfMemory, "state slots"));
   EXPECT_TRUE(fails(store.reserve(StateStore::Blocks, UINT64_MAX), ErrorCode::OutOfMemory, ""));
-  std::uint32_t block = store.allocate(StateStore::Blocks);
+  std::uint32_t block = *store.allocate(StateStore::Blocks);
   std::memset(store.spans()[1].data + block * 100, 9, 100);
   store.retain(StateStore::Blocks, block);
   EXPECT_TRUE(store.isShared(StateStore::Blocks, block));
-  std::uint32_t copy = store.makePrivate(StateStore::Blocks, block);
+  std::uint32_t copy = *store.makePrivate(StateStore::Blocks, block);
   EXPECT_NE(copy, block);
   EXPECT_EQ(store.spans()[1].data[copy * 100 + 99], std::byte(9));
   store.release(StateStore::Blocks, copy);
-  EXPECT_EQ(store.allocate(StateStore::Blocks), copy); // used again, as zeros
+  EXPECT_EQ(*store.allocate(StateStore::Blocks), copy); // used again, as zeros
   EXPECT_EQ(store.spans()[1].data[copy * 100 + 99], std::byte(0));
   EXPECT_EQ(store.spans()[1].data[block * 100], std::byte(9));
 }

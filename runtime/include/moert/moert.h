@@ -95,6 +95,10 @@ typedef struct moert_load_options {
       *variant; // a target such as "cpu:x86-64-v3"; NULL: the first that this machine can run
   moert_progress progress; // weight bytes read; may be NULL
   void *context;           // for `progress`
+  const char *device; // "cpu"; "cuda", the first GPU that fits; "cuda:1", that GPU; "auto" or NULL:
+                      // what the first variant that fits is for
+  uint32_t no_graphs; // 1: do not keep steps that come again as CUDA graphs
+  uint32_t reserved;
 } moert_load_options;
 
 // Loads the code, reads the weights and packs them. A bundle holds native code: load only what you
@@ -116,6 +120,8 @@ typedef struct moert_model_info {
 
 // The caller sets info->size.
 MOERT_API void moert_model_get_info(const moert_model *model, moert_model_info *info);
+// Where it runs: "cpu", "cuda:0". Lives as long as the model.
+MOERT_API const char *moert_model_device(const moert_model *model);
 // 1 if `token` ends a text, else 0.
 MOERT_API int moert_model_is_end(const moert_model *model, int32_t token);
 

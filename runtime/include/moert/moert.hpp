@@ -125,6 +125,8 @@ struct LoadOptions {
   std::uint32_t threads = 0; // 0: one for each core that the process may use
   std::string variant = {};  // empty: the first that this machine can run
   Progress progress = {};
+  std::string device = {};   // "cpu", "cuda", "cuda:1"; empty: what the first variant that fits needs
+  bool captureGraphs = true; // keep steps that come again as CUDA graphs
 };
 
 class Model {
@@ -136,6 +138,8 @@ public:
     given.variant = options.variant.empty() ? nullptr : options.variant.c_str();
     given.progress = options.progress ? detail::report : nullptr;
     given.context = const_cast<Progress *>(&options.progress);
+    given.device = options.device.empty() ? nullptr : options.device.c_str();
+    given.no_graphs = options.captureGraphs ? 0 : 1;
     moert_model *model = nullptr;
     if (moert_error *error = moert_model_load(bundle.get(), &given, &model))
       return detail::take(error);
@@ -147,6 +151,7 @@ public:
     moert_model_get_info(get(), &info);
     return info;
   }
+  std::string device() const { return moert_model_device(get()); } // "cpu", "cuda:0"
   bool isEnd(std::int32_t token) const { return moert_model_is_end(get(), token) != 0; }
 
   // An empty entry: the only one.
