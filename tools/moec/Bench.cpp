@@ -3,6 +3,7 @@
 #include "tools/moec/Loading.h"
 #include "tools/moec/Report.h"
 
+#include "runtime/device/Device.h"
 #include "runtime/device/cpu/ReadBandwidth.h"
 #include "runtime/session/Generate.h"
 
@@ -143,8 +144,10 @@ void printOps(const char *title, const std::vector<ProfileEntry> &ops, std::uint
 }
 
 // What reading memory alone takes on as many threads, to set beside decoding; 0: not measured.
-double readBandwidth(unsigned threads) {
-  Result<std::unique_ptr<moert::ThreadPool>> pool = moert::ThreadPool::create(threads);
+double readBandwidth(const moert::Model &model) {
+  if (!model.device()->isHostAccessible())
+    return 0;
+  Result<std::unique_ptr<moert::ThreadPool>> pool = moert::ThreadPool::create(model.threads());
   return pool.isOk() ? moert::measureReadBandwidth(**pool) : 0;
 }
 
@@ -166,7 +169,8 @@ std::uint64_t peakMemory() {
 ExitCode runBench(const BenchCommand &command) {
   MOEC_ASSIGN_OR_FAIL(auto bundle, openBundle(command.bundle, command.weights));
   MOEC_FAIL_IF_ERROR(requireLanguageModel(*bundle));
-  MOEC_ASSIGN_OR_FAIL(auto model, loadModel(bundle, command.threads, command.variant));
+  MOEC_ASSIGN_OR_FAIL(auto model,
+                      loadModel(bundle, command.threads, command.variant, command.device));
   MOEC_ASSIGN_OR_FAIL(Session session, Session::create(model));
   std::vector<std::int32_t> prompt = makePrompt(command.promptTokens, session.vocabulary());
 
@@ -195,12 +199,13 @@ ExitCode runBench(const BenchCommand &command) {
   MOEC_ASSIGN_OR_FAIL(Shares shares, measureShares(session, prompt, command.newTokens));
   double promptRate = static_cast<double>(command.promptTokens) / first;
   double newRate = next > 0 ? 1 / next : 0;
-  double reading = readBandwidth(model->threads());
+  double reading = readBandwidth(*model);
   double tokenBytes = bytesPerStep(shares.decode, shares.decodeSteps);
   double readingTime = reading > 0 ? tokenBytes / reading : 0;
 
   if (command.json) {
     printJson({{"target", model->variant()},
+               {"device", model->device()->name()},
                {"threads", model->threads()},
                {"prompt_tokens", command.promptTokens},
                {"new_tokens", command.newTokens},
@@ -222,8 +227,8 @@ ExitCode runBench(const BenchCommand &command) {
     return ExitCode::Success;
   }
   std::printf(
-      "target %s, %u threads, prompt of %llu tokens, %llu new tokens, median of %llu runs\n",
-      model->variant().c_str(), model->threads(),
+      "target %s on %s, %u threads, prompt of %llu tokens, %llu new tokens, median of %llu runs\n",
+      model->variant().c_str(), model->device()->name().c_str(), model->threads(),
       static_cast<unsigned long long>(command.promptTokens),
       static_cast<unsigned long long>(command.newTokens),
       static_cast<unsigned long long>(command.repetitions));
@@ -232,10 +237,10 @@ ExitCode runBench(const BenchCommand &command) {
   std::printf("  time per token       %10s   %s tokens/s\n", secondsToString(next).c_str(),
               numberToString(newRate, 1).c_str());
   if (readingTime > 0)
-    std::printf("  one token moves      %10s   %s when only read, at %s GB/s: the token takes %s x\n",
-                bytesToString(tokenBytes).c_str(), secondsToString(readingTime).c_str(),
-                numberToString(reading / 1e9, 1).c_str(),
-                numberToString(next / readingTime, 2).c_str());
+    std::printf(
+        "  one token moves      %10s   %s when only read, at %s GB/s: the token takes %s x\n",
+        bytesToString(tokenBytes).c_str(), secondsToString(readingTime).c_str(),
+        numberToString(reading / 1e9, 1).c_str(), numberToString(next / readingTime, 2).c_str());
   std::printf("  peak memory          %10s   weights as in files %s, packed %s, caches %s, "
               "temporaries %s\n",
               bytesToString(static_cast<double>(memory)).c_str(),

@@ -54,6 +54,18 @@ CLI::Validator nameEqualsValue() {
       "");
 }
 
+CLI::Validator isDevice() {
+  return CLI::Validator(
+      [](std::string &text) -> std::string {
+        bool isNumbered = text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.size() < 10 &&
+                          text.find_first_not_of("0123456789", 5) == std::string::npos;
+        if (text != "auto" && text != "cpu" && text != "cuda" && !isNumbered)
+          return "expected cpu, cuda, cuda:N or auto, found '" + text + "'";
+        return {};
+      },
+      "");
+}
+
 // The library prints descriptions as one line each; this one breaks them.
 class WrappingFormatter : public CLI::Formatter {
 public:
@@ -270,12 +282,21 @@ void CommandLine::addLoading(CLI::App *sub, Command &command) {
                   "the target to run, such as cpu:x86-64-v3, where a bundle holds several "
                   "(default: the first that fits)")
       ->type_name("T");
+  sub->add_option("--device", command.device,
+                  "where to run: 'cpu', 'cuda' (the first GPU that fits), 'cuda:N' (GPU number N), "
+                  "or 'auto': what the first variant that fits is for")
+      ->check(isDevice())
+      ->type_name("D")
+      ->capture_default_str();
   sub->add_flag("--json", command.json, "print one JSON object on the last line");
 }
 
 void CommandLine::addRun() {
   CLI::App *sub = app.add_subcommand("run", "generate text, or run a program on tensors");
   addLoading(sub, run);
+  sub->add_option("--profile", run.profile,
+                  "write when each launch ran, in Chrome's trace format: for ui.perfetto.dev")
+      ->type_name("OUT.json");
   const char *generation = "Generating text";
   auto *prompt = sub->add_option("--prompt", run.prompt, "the text to continue")
                      ->type_name("TEXT")

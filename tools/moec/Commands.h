@@ -40,6 +40,7 @@ struct RunCommand {
   std::string weights;
   unsigned threads = 0;
   std::string variant;
+  std::string device = "auto";
   bool json = false;
   bool reference = false;
   // As a language model.
@@ -55,6 +56,7 @@ struct RunCommand {
   bool special = false;
   std::string logits; // file; empty: none
   std::uint64_t chunk = 0;
+  std::string profile; // file for a timeline; empty: none
   // As a program on plain tensors.
   std::vector<std::string> inputs; // NAME=file.npy
   std::string outputs;             // folder
@@ -66,6 +68,7 @@ struct EvalCommand {
   std::string weights;
   unsigned threads = 0;
   std::string variant;
+  std::string device = "auto";
   bool json = false;
   std::string ids;
   std::uint64_t window = 512;
@@ -76,6 +79,7 @@ struct BenchCommand {
   std::string weights;
   unsigned threads = 0;
   std::string variant;
+  std::string device = "auto";
   bool json = false;
   std::uint64_t promptTokens = 512;
   std::uint64_t newTokens = 64;

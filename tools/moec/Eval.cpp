@@ -12,7 +12,8 @@ ExitCode runEval(const EvalCommand &command) {
   MOEC_FAIL_IF_ERROR(requireLanguageModel(*bundle));
   MOEC_ASSIGN_OR_FAIL(auto ids,
                       readIds(command.ids, bundle->manifest().language_model().vocabulary()));
-  MOEC_ASSIGN_OR_FAIL(auto model, loadModel(bundle, command.threads, command.variant));
+  MOEC_ASSIGN_OR_FAIL(auto model,
+                      loadModel(bundle, command.threads, command.variant, command.device));
   MOEC_ASSIGN_OR_FAIL(moert::Session session, moert::Session::create(model));
   Progress progress("reading the text");
   MOEC_ASSIGN_OR_FAIL(

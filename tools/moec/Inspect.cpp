@@ -71,6 +71,12 @@ public:
     for (int i = 0; i < launch.bindings_size(); ++i)
       text += (i == 0 ? "" : ", ") + binding(launch.bindings(i));
     text += ") x " + expression(launch.workgroups());
+    if (launch.threads() != 0)
+      text += " of " + std::to_string(launch.threads()) + " threads";
+    if (launch.shared_bytes() != 0)
+      text += ", " + std::to_string(launch.shared_bytes()) + " bytes shared";
+    if (launch.tensor_maps_size() != 0)
+      text += ", " + std::to_string(launch.tensor_maps_size()) + " tensor maps";
     if (!launch.source().empty())
       text += "  # " + launch.source();
     return text;
@@ -121,6 +127,21 @@ Json programToJson(const Program &program, bool commands) {
   return result;
 }
 
+std::string capabilityToString(const moec::bundle::Cuda &cuda) {
+  return std::to_string(cuda.major()) + "." + std::to_string(cuda.minor());
+}
+
+// "compute capability 9.0 only, machine code and PTX, driver for CUDA 12.4".
+std::string cudaToString(const moec::bundle::Cuda &cuda) {
+  std::string text = "compute capability " + capabilityToString(cuda) +
+                     (cuda.exact() ? " only" : " or later") +
+                     (cuda.cubin().empty() ? ", PTX" : ", machine code and PTX");
+  if (std::uint32_t version = cuda.driver_version_needed())
+    text += ", driver for CUDA " + std::to_string(version / 1000) + "." +
+            std::to_string(version % 1000 / 10);
+  return text;
+}
+
 Json variantToJson(const Variant &variant, const std::string &missing, bool commands) {
   Json globals = Json::array(), entries = Json::array();
   for (const moec::bundle::Global &global : variant.globals())
@@ -133,6 +154,11 @@ Json variantToJson(const Variant &variant, const std::string &missing, bool comm
                  {"runs_here", missing.empty()},
                  {"code", variant.code()},
                  {"globals", globals}};
+  if (variant.has_cuda())
+    result["cuda"] = {{"capability", capabilityToString(variant.cuda())},
+                      {"exact", variant.cuda().exact()},
+                      {"cubin", variant.cuda().cubin()},
+                      {"driver_version_needed", variant.cuda().driver_version_needed()}};
   if (!missing.empty())
     result["missing"] = missing;
   if (variant.has_load())
@@ -266,6 +292,8 @@ void printManifest(const moert::Bundle &bundle, bool commands) {
     std::printf("variant %s: %s; packed weights %s\n", variant.target().c_str(),
                 missing.empty() ? "runs here" : ("does not run here, lacking " + missing).c_str(),
                 bytesToString(static_cast<double>(packed)).c_str());
+    if (variant.has_cuda())
+      std::printf("  GPU of NVIDIA: %s\n", cudaToString(variant.cuda()).c_str());
     if (variant.has_load())
       printProgram(variant.load(), "load program", commands);
     for (const Program &entry : variant.entries())

@@ -20,12 +20,13 @@ Result<std::shared_ptr<const moert::Bundle>> openBundle(const std::string &path,
 }
 
 Result<std::shared_ptr<const moert::Model>> loadModel(std::shared_ptr<const moert::Bundle> bundle,
-                                                      unsigned threads,
-                                                      const std::string &variant) {
+                                                      unsigned threads, const std::string &variant,
+                                                      const std::string &device) {
   Progress progress("loading weights");
   moert::LoadOptions options;
   options.threads = threads;
   options.variant = variant;
+  options.device = device;
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); };
   return moert::Model::load(std::move(bundle), options);
 }

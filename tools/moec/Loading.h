@@ -17,8 +17,8 @@ moert::Result<std::shared_ptr<const moert::Bundle>> openBundle(const std::string
 
 // Makes the bundle ready to run, with a progress bar.
 moert::Result<std::shared_ptr<const moert::Model>>
-loadModel(std::shared_ptr<const moert::Bundle> bundle, unsigned threads,
-          const std::string &variant);
+loadModel(std::shared_ptr<const moert::Bundle> bundle, unsigned threads, const std::string &variant,
+          const std::string &device);
 
 // An error when the bundle holds no language model.
 moert::Status requireLanguageModel(const moert::Bundle &bundle);

@@ -6,7 +6,9 @@
 #include "tools/moec/RunTensors.h"
 
 #include "runtime/base/Npy.h"
+#include "runtime/device/Device.h"
 #include "runtime/session/Generate.h"
+#include "runtime/session/Timeline.h"
 
 namespace moec {
 
@@ -79,10 +81,18 @@ Result<GenerateResult> generateCompiled(const RunCommand &command,
                                         std::shared_ptr<const Bundle> bundle,
                                         std::span<const std::int32_t> prompt,
                                         const GenerateOptions &options) {
-  MOERT_ASSIGN_OR_RETURN(auto model,
-                         loadModel(std::move(bundle), command.threads, command.variant));
-  MOERT_ASSIGN_OR_RETURN(moert::Session session, moert::Session::create(std::move(model)));
-  return moert::generate(session, prompt, options);
+  MOERT_ASSIGN_OR_RETURN(
+      auto model, loadModel(std::move(bundle), command.threads, command.variant, command.device));
+  moert::Timeline timeline;
+  moert::SessionOptions sessionOptions;
+  if (!command.profile.empty())
+    sessionOptions.timeline = &timeline;
+  MOERT_ASSIGN_OR_RETURN(moert::Session session, moert::Session::create(model, sessionOptions));
+  MOERT_ASSIGN_OR_RETURN(GenerateResult result, moert::generate(session, prompt, options));
+  if (!command.profile.empty())
+    MOERT_RETURN_IF_ERROR(
+        moert::writeFileAtomic(command.profile, timeline.toJson(model->device()->name())));
+  return result;
 }
 
 } // namespace
@@ -131,6 +141,8 @@ static ExitCode generateText(const RunCommand &command) {
 }
 
 ExitCode runRun(const RunCommand &command) {
+  if (command.reference && !command.profile.empty())
+    return failUsage("--profile shows the compiled code's launches; --reference runs none");
   return command.outputs.empty() ? generateText(command) : runTensors(command);
 }
 

@@ -4,6 +4,8 @@
 #include "tools/moec/Report.h"
 
 #include "runtime/base/Npy.h"
+#include "runtime/device/Device.h"
+#include "runtime/session/Timeline.h"
 
 #include <map>
 #include <set>
@@ -90,7 +92,8 @@ ExitCode runTensors(const RunCommand &command) {
   if (command.reference)
     return failUsage("--reference works with --prompt and --ids only");
   MOEC_ASSIGN_OR_FAIL(auto bundle, openBundle(command.bundle, command.weights));
-  MOEC_ASSIGN_OR_FAIL(auto model, loadModel(bundle, command.threads, command.variant));
+  MOEC_ASSIGN_OR_FAIL(auto model,
+                      loadModel(bundle, command.threads, command.variant, command.device));
   MOEC_ASSIGN_OR_FAIL(const moec::bundle::Program *entry, findEntry(*model, command.entry));
 
   std::map<std::string, Tensor> inputs;
@@ -99,7 +102,13 @@ ExitCode runTensors(const RunCommand &command) {
     if (!inputs.insert(std::move(input)).second)
       return failUsage("--input " + text + ": this input is given twice");
   }
-  MOEC_ASSIGN_OR_FAIL(auto outputs, model->run(entry->name(), inputs));
+  moert::Timeline timeline;
+  bool profiled = !command.profile.empty();
+  MOEC_ASSIGN_OR_FAIL(auto outputs,
+                      model->run(entry->name(), inputs, nullptr, profiled ? &timeline : nullptr));
+  if (profiled)
+    MOEC_FAIL_IF_ERROR(
+        moert::writeFileAtomic(command.profile, timeline.toJson(model->device()->name())));
 
   MOEC_FAIL_IF_ERROR(moert::makeFolder(command.outputs));
   std::set<std::string> taken;
