@@ -64,19 +64,20 @@ private:
   void finishRows(const Run &run);
 
   // AttentionProducts.cpp: scores, softmax, products with values, for one row block and one chunk.
+  /// What the rows of a block see of a chunk, relative to it: keys that some row sees, and among
+  /// them those that every row sees.
+  struct VisibleKeys {
+    Value first, end;
+    Value sharedFirst, sharedEnd; ///< empty when sharedEnd <= sharedFirst
+  };
   /// Keys of a chunk that a block of rows looks at.
   struct Keys {
     Value firstRow;
     Value chunkStart; ///< position of the chunk
-    Value first, end; ///< relative to the chunk
-    bool isWhole;     ///< all of the chunk, seen by all rows, in blocks that exist
+    VisibleKeys visible;
+    bool isWhole; ///< all of the chunk, seen by all rows, in blocks that exist
   };
   void buildChunk(Value firstRow, Value chunkStart, Value allBlocksExist);
-  /// What the rows of a block see of a chunk.
-  struct VisibleKeys {
-    Value first, end; ///< keys that some row sees, relative to the chunk
-    Value allSeeAll;  ///< whether every row sees the whole chunk
-  };
   VisibleKeys findVisibleKeys(Value firstRow, Value chunkStart);
   void buildProducts(const Keys &keys);
   SmallVector<Value> buildScores(const Keys &keys);
@@ -92,6 +93,7 @@ private:
   SmallVector<Value> addValues(const Keys &keys, ValueRange sums, Value column, int64_t lanes);
   SmallVector<Value> addBlockValues(const Keys &keys, ValueRange sums, Value i, Value block,
                                     Value column, int64_t lanes);
+  Value seesKey(const Keys &keys, int64_t row, Value key);
 
   CodeBuilder &code;
   moe::AttentionOp op;

@@ -2,7 +2,8 @@
 //
 // All for one block of rows (`shape.rowBlock`, unrolled, their sums in registers) and one chunk of
 // keys, `keys` of it. What a row does not see takes part as a probability of zero, which changes no
-// bit of its sums; so the three versions of a row's chunk (whole, in part, left out) agree.
+// bit of its sums; so the three versions of a row's chunk (whole, in part, left out) agree. Its
+// value takes no part at all: zero times an infinite or undefined number would be NaN.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -20,15 +21,20 @@ static constexpr int64_t unrolledSteps = 4;
 
 void AttentionKernel::buildChunk(Value firstRow, Value chunkStart, Value allBlocksExist) {
   VisibleKeys visible = findVisibleKeys(firstRow, chunkStart);
-  Value isWhole = code.both(visible.allSeeAll, allBlocksExist);
   Value zero = code.index(0), chunk = code.index(shape.chunk);
+  Value allSeeAll = code.both(code.compare(arith::CmpIPredicate::eq, visible.sharedFirst, zero),
+                              code.compare(arith::CmpIPredicate::eq, visible.sharedEnd, chunk));
+  Value isWhole = code.both(allSeeAll, allBlocksExist);
   // Most chunks are seen whole by all rows: nothing to mask, and loops of constant length.
   code.choose(
-      isWhole, [&] { buildProducts({firstRow, chunkStart, zero, chunk, /*isWhole=*/true}); },
+      isWhole,
+      [&] {
+        buildProducts({firstRow, chunkStart, {zero, chunk, zero, chunk}, /*isWhole=*/true});
+      },
       [&] {
         Value seesSome = code.compare(arith::CmpIPredicate::slt, visible.first, visible.end);
         code.when(seesSome, [&] {
-          buildProducts({firstRow, chunkStart, visible.first, visible.end, /*isWhole=*/false});
+          buildProducts({firstRow, chunkStart, visible, /*isWhole=*/false});
         });
       });
 }
@@ -45,13 +51,12 @@ AttentionKernel::VisibleKeys AttentionKernel::findVisibleKeys(Value firstRow, Va
   highest = code.sub(highest, chunkStart);
   Value zero = code.index(0), chunk = code.index(shape.chunk);
   VisibleKeys visible;
-  visible.first = zero;
+  visible.first = visible.sharedFirst = zero;
   visible.end = code.minimum(code.add(highest, 1), chunk);
-  visible.allSeeAll = code.compare(arith::CmpIPredicate::sge, lowest, code.index(shape.chunk - 1));
+  visible.sharedEnd = code.minimum(code.add(lowest, 1), chunk);
   if (int64_t window = op.getWindow(); window > 0) {
     visible.first = code.maximum(code.add(lowest, 1 - window), zero);
-    Value reachesBack = code.compare(arith::CmpIPredicate::slt, highest, code.index(window));
-    visible.allSeeAll = code.both(visible.allSeeAll, reachesBack);
+    visible.sharedFirst = code.maximum(code.add(highest, 1 - window), zero);
   }
   return visible;
 }
@@ -65,7 +70,7 @@ void AttentionKernel::buildProducts(const Keys &keys) {
 SmallVector<Value> AttentionKernel::buildScores(const Keys &keys) {
   SmallVector<Value> lowest(shape.rowBlock, code.floatSplat(minusInfinity, shape.lanes));
   SmallVector<Type> types(shape.rowBlock, code.floatVector(shape.lanes));
-  return code.loop(firstPanelKey(keys), keys.end, shape.lanes, lowest,
+  return code.loop(firstPanelKey(keys), keys.visible.end, shape.lanes, lowest,
                    [&](Value key, ValueRange maxima) -> SmallVector<Value> {
                      Value block = code.loadIndex(scratch.blocks, code.divide(key, shape.block));
                      SmallVector<Value> scores;
@@ -89,8 +94,8 @@ SmallVector<Value> AttentionKernel::buildScores(const Keys &keys) {
 /// Where the vector begins that holds the first visible key.
 Value AttentionKernel::firstPanelKey(const Keys &keys) {
   if (keys.isWhole)
-    return keys.first;
-  return code.mul(code.divide(keys.first, shape.lanes), shape.lanes);
+    return keys.visible.first;
+  return code.mul(code.divide(keys.visible.first, shape.lanes), shape.lanes);
 }
 
 /// Scores of the vector of keys that begins with `key` of the chunk.
@@ -172,7 +177,7 @@ SmallVector<Value> AttentionKernel::buildSoftmax(const Keys &keys, ValueRange ch
                             code.broadcast(factors[r], shape.lanes)));
     code.storeFloat(maxima[r], scratch.maxima, row);
   }
-  sums = code.loop(firstPanelKey(keys), keys.end, shape.lanes, sums,
+  sums = code.loop(firstPanelKey(keys), keys.visible.end, shape.lanes, sums,
                    [&](Value key, ValueRange carried) {
                      SmallVector<Value> next;
                      for (int64_t r = 0; r < shape.rowBlock; ++r)
@@ -240,7 +245,36 @@ SmallVector<Value> AttentionKernel::addBlockValues(const Keys &keys, ValueRange 
   };
   if (keys.isWhole)
     return code.unrolledLoop(shape.block, unrolledSteps, sums, addKey);
-  Value from = code.maximum(code.sub(keys.first, start), code.index(0));
-  Value to = code.minimum(code.sub(keys.end, start), code.index(shape.block));
-  return code.loop(from, to, 1, sums, addKey);
+
+  auto bound = [&](Value key, Value least) {
+    return code.minimum(code.maximum(code.sub(key, start), least), code.index(shape.block));
+  };
+  Value from = bound(keys.visible.first, code.index(0));
+  if (shape.rowBlocksHaveOneToken())
+    return code.loop(from, bound(keys.visible.end, from), 1, sums, addKey);
+
+  // The keys that all rows see are in the middle.
+  Value sharedFrom = bound(keys.visible.sharedFirst, from);
+  Value sharedTo = bound(keys.visible.sharedEnd, sharedFrom);
+  Value to = bound(keys.visible.end, sharedTo);
+  auto addKeyWhereVisible = [&](Value key, ValueRange sums) {
+    SmallVector<Value> next = addKey(key, sums);
+    for (int64_t r = 0; r < shape.rowBlock; ++r)
+      next[r] = code.select(seesKey(keys, r, code.add(start, key)), next[r], sums[r]);
+    return next;
+  };
+  SmallVector<Value> result = code.loop(from, sharedFrom, 1, sums, addKeyWhereVisible);
+  result = code.loop(sharedFrom, sharedTo, 1, result, addKey);
+  return code.loop(sharedTo, to, 1, result, addKeyWhereVisible);
+}
+
+/// Whether row `row` of the block sees the key `key` of the chunk.
+Value AttentionKernel::seesKey(const Keys &keys, int64_t row, Value key) {
+  Value position = code.loadIndex(scratch.positions, code.add(keys.firstRow, row));
+  Value distance = code.sub(position, code.add(keys.chunkStart, key));
+  Value isSeen = code.compare(arith::CmpIPredicate::sge, distance, code.index(0));
+  if (int64_t window = op.getWindow(); window > 0)
+    isSeen =
+        code.both(isSeen, code.compare(arith::CmpIPredicate::slt, distance, code.index(window)));
+  return isSeen;
 }

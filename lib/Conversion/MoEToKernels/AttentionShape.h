@@ -37,6 +37,8 @@ struct AttentionShape {
   int64_t getWorkgroupsPerTile() const { return kvHeads * parts; }
   int64_t getChunkBlocks() const { return chunk / block; }
   int64_t getChunkPanels() const { return chunk / lanes; }
+  /// Whether the rows of a block always see the same keys.
+  bool rowBlocksHaveOneToken() const { return group % rowBlock == 0 && partHeads % rowBlock == 0; }
 
   /// Whether keys of a block can be taken as vectors at all.
   static bool supportsBlock(int64_t block) { return block % 16 == 0 || block < 16; }

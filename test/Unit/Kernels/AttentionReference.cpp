@@ -42,7 +42,7 @@ static std::string number(double value) {
   return text;
 }
 
-std::string AttentionCase::getAttentionText(std::string tokens) const {
+KernelText AttentionCase::describeAttention(std::string tokens) const {
   auto shape = [&](int64_t heads, int64_t dim) {
     return tokens + "x" + std::to_string(heads) + "x" + std::to_string(dim) + "x" + queryType;
   };
@@ -67,10 +67,10 @@ std::string AttentionCase::getAttentionText(std::string tokens) const {
   for (int i = 0; i < 5; ++i)
     text.op += (i ? ", " : "") + text.inputs[i].value;
   text.op += " -> " + text.outputs[0].value;
-  return text.print();
+  return text;
 }
 
-std::string AttentionCase::getAppendText(std::string tokens) const {
+KernelText AttentionCase::describeAppend(std::string tokens) const {
   auto shape = [&](int64_t dim) {
     return tokens + "x" + std::to_string(kvHeads) + "x" + std::to_string(dim) + "x" + queryType;
   };
@@ -88,7 +88,7 @@ std::string AttentionCase::getAppendText(std::string tokens) const {
   text.op += "} : ";
   for (int i = 0; i < 6; ++i)
     text.op += (i ? ", " : "") + text.inputs[i].value;
-  return text.print();
+  return text;
 }
 
 int64_t moec_test::keyElement(const AttentionCase &shape, int64_t head, int64_t slot, int64_t i) {
@@ -145,7 +145,7 @@ void AttentionStep::fillSequence(int64_t index) {
   std::normal_distribution<double> normal;
   for (int64_t p = 0; p < sequence.context; ++p) {
     std::mt19937 generator(sequence.seed * 100003u + p);
-    int64_t base = blockTable[index * tableBlocks + p / shape.block] * shape.getBlockElements();
+    int64_t base = blockElement(index, p);
     for (int64_t head = 0; head < shape.kvHeads; ++head) {
       for (int64_t i = 0; i < shape.keyDim; ++i)
         cache.set(base + keyElement(shape, head, p % shape.block, i), normal(generator));
@@ -186,16 +186,34 @@ TestBuffer AttentionStep::run(const StrategyKernel &kernel) {
   return result;
 }
 
+int64_t AttentionStep::blockElement(int64_t sequence, int64_t position) const {
+  return blockTable[sequence * tableBlocks + position / shape.block] * shape.getBlockElements();
+}
+
 double AttentionStep::keyAt(int64_t sequence, int64_t position, int64_t head, int64_t i) const {
-  int64_t block = blockTable[sequence * tableBlocks + position / shape.block];
-  return cache.get(block * shape.getBlockElements() +
+  return cache.get(blockElement(sequence, position) +
                    keyElement(shape, head, position % shape.block, i));
 }
 
 double AttentionStep::valueAt(int64_t sequence, int64_t position, int64_t head, int64_t i) const {
-  int64_t block = blockTable[sequence * tableBlocks + position / shape.block];
-  return cache.get(block * shape.getBlockElements() +
+  return cache.get(blockElement(sequence, position) +
                    valueElement(shape, head, position % shape.block, i));
+}
+
+void AttentionStep::setToken(int64_t sequence, int64_t position, double key, double value) {
+  int64_t base = blockElement(sequence, position);
+  for (int64_t head = 0; head < shape.kvHeads; ++head) {
+    for (int64_t i = 0; i < shape.keyDim; ++i)
+      cache.set(base + keyElement(shape, head, position % shape.block, i), key);
+    for (int64_t i = 0; i < shape.valueDim; ++i)
+      cache.set(base + valueElement(shape, head, position % shape.block, i), value);
+  }
+}
+
+bool AttentionStep::sees(int64_t token, int64_t sequence, int64_t position) const {
+  int64_t distance = positions[token] - position;
+  return tokenSequences[token] == sequence && distance >= 0 &&
+         (shape.window == 0 || distance < shape.window);
 }
 
 std::vector<double> AttentionStep::computeRow(int64_t token, int64_t head) const {

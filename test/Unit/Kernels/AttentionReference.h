@@ -30,8 +30,12 @@ struct AttentionCase {
 
   int64_t getBlockElements() const { return kvHeads * block * (keyDim + valueDim); }
   std::string getCacheTypeText() const;
-  std::string getAttentionText(std::string tokens) const;
-  std::string getAppendText(std::string tokens) const;
+  KernelText describeAttention(std::string tokens) const;
+  KernelText describeAppend(std::string tokens) const;
+  std::string getAttentionText(std::string tokens) const {
+    return describeAttention(tokens).print();
+  }
+  std::string getAppendText(std::string tokens) const { return describeAppend(tokens).print(); }
 };
 
 /// A sequence of a step: its last `queries` tokens are in the step.
@@ -55,6 +59,11 @@ public:
   /// right.
   double compare(const TestBuffer &result) const;
 
+  /// Sets all of the key and the value at a position of a sequence.
+  void setToken(int64_t sequence, int64_t position, double key, double value);
+  /// Whether a token of the step sees a position of a sequence.
+  bool sees(int64_t token, int64_t sequence, int64_t position) const;
+
   int64_t getTokens() const { return positions.size(); }
   /// The bytes of one sequence's rows of a result.
   std::vector<std::byte> getRows(const TestBuffer &result, int64_t sequence) const;
@@ -68,6 +77,8 @@ public:
 private:
   void layOutBlocks(unsigned seed);
   void fillSequence(int64_t index);
+  /// The first element of the block that a position lies in.
+  int64_t blockElement(int64_t sequence, int64_t position) const;
   double keyAt(int64_t sequence, int64_t position, int64_t head, int64_t i) const;
   double valueAt(int64_t sequence, int64_t position, int64_t head, int64_t i) const;
   std::vector<double> computeRow(int64_t token, int64_t head) const;

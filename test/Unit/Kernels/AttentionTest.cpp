@@ -195,6 +195,43 @@ TEST(Attention, BatchAndChunksKeepBits) {
   }
 }
 
+/// A number that is no number reaches the tokens that see its position and no others: not those
+/// before it in the same block of rows, not those whose window it has left, no other sequence.
+TEST(Attention, WhatIsNotSeenMayBeAnything) {
+  const std::vector<SequenceCase> sequences = {{37, 37, 2}, {5, 1, 3}, {70, 11, 4}};
+  const std::pair<int64_t, int64_t> places[] = {{0, 0},  {0, 1},  {0, 7},  {0, 15}, {0, 30},
+                                                {0, 36}, {2, 40}, {2, 58}, {2, 60}, {2, 69}};
+  for (int64_t group : {1, 2, 3, 5, 8})
+    for (int64_t window : {0, 6})
+      for (const char *target : {"cpu:x86-64-v3", "cpu:x86-64-v4"}) {
+        AttentionCase shape;
+        shape.heads = shape.kvHeads * group;
+        shape.keyDim = shape.valueDim = 24;
+        shape.window = window;
+        SCOPED_TRACE("group " + std::to_string(group) + " window " + std::to_string(window) + " " +
+                     target);
+        StrategyKernel kernel = compileAttention(shape, target, {.emulate = true});
+        ASSERT_TRUE(kernel.isReady()) << kernel.getError();
+        AttentionStep clean(shape, sequences);
+        TestBuffer expected = clean.run(kernel);
+        int64_t rowElements = shape.heads * shape.valueDim;
+        for (auto [sequence, position] : places)
+          for (double bad : {double(INFINITY), double(NAN)}) {
+            AttentionStep step(shape, sequences);
+            // An infinite key would hide itself behind a softmax of minus infinity.
+            step.setToken(sequence, position, std::isnan(bad) ? bad : 0.5, bad);
+            TestBuffer result = step.run(kernel);
+            for (int64_t token = 0; token < step.getTokens(); ++token)
+              for (int64_t i = token * rowElements; i < (token + 1) * rowElements; ++i) {
+                if (step.sees(token, sequence, position))
+                  ASSERT_FALSE(std::isfinite(result.get(i))) << "token " << token;
+                else
+                  ASSERT_EQ(result.get(i), expected.get(i)) << "token " << token;
+              }
+          }
+      }
+}
+
 TEST(Attention, RowsThatSeeNothingAreZero) {
   for (bool sinks : {false, true}) {
     AttentionCase shape;

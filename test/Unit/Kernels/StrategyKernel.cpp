@@ -73,3 +73,15 @@ std::string KernelText::print() const {
          "%scratch: memref<?xi8>, %workgroup: index) attributes {plan.kernel} {\n" + body + "  " +
          op + "\n" + results + "  return\n}\n";
 }
+
+std::string KernelText::printFunction(const std::string &name) const {
+  std::string arguments, results, types;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    arguments += (i ? ", %" : "%") + std::to_string(i) + ": " + inputs[i].value;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    results += (i ? ", %r" : " %r") + std::to_string(i);
+    types += (i ? ", " : "") + outputs[i].value;
+  }
+  return "func.func @" + name + "(" + arguments + ") -> (" + types + ") {\n  " + op + "\n  return" +
+         results + (outputs.empty() ? "" : " : " + types) + "\n}\n";
+}

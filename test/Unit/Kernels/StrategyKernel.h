@@ -48,6 +48,8 @@ struct KernelText {
   std::string op;
 
   std::string print() const;
+  /// The op in a function of values named `name`, for the reference interpreter.
+  std::string printFunction(const std::string &name) const;
 };
 
 /// An argument of tensor type: "?x4xf32".

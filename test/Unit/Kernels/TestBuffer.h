@@ -3,6 +3,7 @@
 #ifndef MOEC_TEST_UNIT_KERNELS_TESTBUFFER_H
 #define MOEC_TEST_UNIT_KERNELS_TESTBUFFER_H
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -51,6 +52,10 @@ public:
   const std::vector<std::byte> &getBytes() const { return bytes; }
   /// The relative error of rounding to the element type.
   double getEpsilon() const { return type == "f32" ? 0x1p-24 : type == "bf16" ? 0x1p-8 : 0x1p-11; }
+  /// The error of rounding `value` to the element type: not relative below its normal numbers.
+  double getRoundingError(double value) const {
+    return getEpsilon() * std::max(std::abs(value), type == "f16" ? 0x1p-14 : 0x1p-126);
+  }
 
 private:
   template <typename T>
