@@ -1,4 +1,12 @@
 // What most compiler units include, parsed once.
+
+// A pass's statistics are members of the pass and made by libMLIR, which is built without assertions: they need its layout.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define NDEBUG
+#include "llvm/ADT/Statistic.h"
+#pragma pop_macro("NDEBUG")
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

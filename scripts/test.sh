@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests: installs what is needed, builds everything, then the unit tests, the lit suite (once more with every input
-# printed and parsed again), and the runtime's tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+# printed and parsed again), and the tests of the runtime and of the ONNX importer under AddressSanitizer and
+# UndefinedBehaviorSanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_dependencies.sh
