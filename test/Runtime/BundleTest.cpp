@@ -345,6 +345,64 @@ TEST(Bundle, EveryRuleOfTheManifestIsChecked) {
     EXPECT_TRUE(fails(openChanged(each.change), ErrorCode::InvalidData, each.says));
 }
 
+// clang-format off
+TEST(Bundle, CudaVariantsAreChecked) {
+  using moec::bundle::TensorMap;
+  struct Case {
+    const char *says;
+    std::function<void(moec::bundle::Variant &, moec::bundle::Launch &, TensorMap &)> change;
+  };
+  using V = moec::bundle::Variant;
+  using L = moec::bundle::Launch;
+  using T = TensorMap;
+  const Case cases[] = {
+      {"a compute capability of 0.0", [](V &v, L &, T &) { v.mutable_cuda()->clear_major(); }},
+      {"a compute capability of 7.5000", [](V &v, L &, T &) { v.mutable_cuda()->set_minor(5000); }},
+      {"its machine code 'code/x' is not among the files", [](V &v, L &, T &) { v.mutable_cuda()->set_cubin("code/x"); }},
+      {"a driver version of 4000000000", [](V &v, L &, T &) { v.mutable_cuda()->set_driver_version_needed(4000000000u); }},
+      {"belong to CUDA variants only", [](V &v, L &, T &) { v.clear_cuda(); }},
+      {"blocks of 0 threads", [](V &, L &l, T &) { l.clear_threads(); }},
+      {"blocks of 2000 threads", [](V &, L &l, T &) { l.set_threads(2000); }},
+      {"4294967295 bytes of shared memory", [](V &, L &l, T &) { l.set_shared_bytes(UINT32_MAX); }},
+      {"100 tensor maps", [](V &, L &l, T &) { while (l.tensor_maps_size() < 100) l.add_tensor_maps(); }},
+      {"tensor_maps[0]: binding 9 of 3", [](V &, L &, T &t) { t.set_binding(9); }},
+      {"unknown swizzle 7", [](V &, L &, T &t) { t.set_swizzle(static_cast<T::Swizzle>(7)); }},
+      {"0 dimensions; 1 to 5", [](V &, L &, T &t) { t.clear_sizes(); }},
+      {"6 dimensions; 1 to 5", [](V &, L &, T &t) { while (t.sizes_size() < 6) *t.add_sizes() = constant(1); }},
+      {"2 sizes, 0 strides and 2 numbers of a box", [](V &, L &, T &t) { t.clear_strides_bytes(); }},
+      {"2 sizes, 1 strides and 3 numbers of a box", [](V &, L &, T &t) { t.add_box(1); }},
+      {"sizes[1]: the expression step 0 names symbol 77", [](V &, L &, T &t) { *t.mutable_sizes(1) = symbol(77); }},
+      {"strides_bytes[0]: the expression is missing", [](V &, L &, T &t) { t.mutable_strides_bytes(0)->clear_steps(); }},
+      {"a box of 0 elements", [](V &, L &, T &t) { t.set_box(1, 0); }},
+      {"a box of 257 elements", [](V &, L &, T &t) { t.set_box(0, 257); }},
+      {"elements of type 19 have no whole bytes", [](V &, L &, T &t) { t.set_type(moec::bundle::F4E2M1); }},
+      {"elements of type 99 have no whole bytes", [](V &, L &, T &t) { t.set_type(static_cast<moec::bundle::ElementType>(99)); }},
+      {"12 bytes in its innermost dimension, no multiple of 16", [](V &, L &, T &t) { t.set_box(0, 3); }},
+      {"64 bytes in its innermost dimension; its swizzle allows 32", [](V &, L &, T &t) { t.set_swizzle(T::BYTES_32); }},
+  };
+  TemporaryFolder folder;
+  const Manifest good = makeTestBundle(folder / "b", {.cuda = true});
+  for (const Case &each : cases) {
+    Manifest manifest = good;
+    V &variant = *manifest.mutable_variants(0);
+    // The last launch of the step: hidden, rows and logits.
+    auto &commands = *variant.mutable_entries(0)->mutable_commands();
+    L &launch = *commands[commands.size() - 1].mutable_launch();
+    T &map = *launch.add_tensor_maps();
+    map.set_binding(2);
+    map.set_type(moec::bundle::F32);
+    *map.add_sizes() = constant(testVocabulary);
+    *map.add_sizes() = symbol(3);
+    *map.add_strides_bytes() = constant(4 * testVocabulary);
+    map.add_box(16);
+    map.add_box(1);
+    ASSERT_TRUE(isOk(validateManifest(manifest, "m")));
+    each.change(variant, launch, map);
+    EXPECT_TRUE(fails(validateManifest(manifest, "m"), ErrorCode::InvalidData, each.says)) << each.says;
+  }
+}
+// clang-format on
+
 TEST(Bundle, BuffersThatLiveTogetherShareNoByte) {
   // Replaces the buffers of the step's program by {offset, bytes, first, last}; the last command
   // uses none of them.

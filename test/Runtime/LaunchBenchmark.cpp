@@ -1,8 +1,8 @@
 // How long a launch takes by itself: no test, for people who change the thread pool.
-//   launch-benchmark [THREADS]
+//   launch-benchmark [THREADS [DEVICE]]
 #include "runtime/device/cpu/ThreadPool.h"
 #include "runtime/session/Session.h"
-#include "test/Runtime/InterfaceSupport.h"
+#include "test/Runtime/TestBundle.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +15,37 @@ static void aMicrosecond(const moert_kernel_arguments *, void *, std::int64_t) {
   auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(1);
   while (std::chrono::steady_clock::now() < end) {
   }
+}
+
+// A whole step of the test bundle: three launches that do next to nothing.
+static bool measureSteps(unsigned threads, const char *device, bool captureGraphs) {
+  moert::test::TemporaryFolder folder;
+  moert::test::writeTestBundle(folder / "b", {.cuda = true});
+  auto bundle = moert::Bundle::open(folder / "b");
+  auto model = moert::Model::load(
+      *bundle, {.threads = threads, .device = device, .captureGraphs = captureGraphs});
+  if (!model.isOk()) {
+    std::fprintf(stderr, "%s\n", model.status().toString().c_str());
+    return false;
+  }
+  auto session = moert::Session::create(*model);
+  std::vector<double> times;
+  for (int round = 0; round < 50; ++round) {
+    moert::Sequence sequence = *session->createSequence();
+    for (std::int32_t token = 0; token < 30; ++token) {
+      moert::StepPart part{sequence, {&token, 1}};
+      auto start = std::chrono::steady_clock::now();
+      if (!session->step({&part, 1}).isOk())
+        return false;
+      std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+      times.push_back(time.count());
+    }
+    (void)session->release(sequence);
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("a step of 1 token, 3 launches, %s graphs: best %.0f, median %.0f nanoseconds\n",
+              captureGraphs ? "with" : "without", times.front(), times[times.size() / 2]);
+  return true;
 }
 
 int main(int argc, char **argv) {
@@ -42,26 +73,8 @@ int main(int argc, char **argv) {
       std::printf("%-26s %3u workgroups: %7.0f %7.0f\n", name, workgroups, times.front(),
                   times[times.size() / 2]);
     }
-  // A whole step of the test bundle: three launches that do next to nothing.
-  moert::test::BundleOnDisk disk;
-  auto bundle = moert::Bundle::open(disk.path());
-  auto model = moert::Model::load(*bundle, {.threads = threads});
-  auto session = moert::Session::create(*model);
-  std::vector<double> times;
-  for (int round = 0; round < 50; ++round) {
-    moert::Sequence sequence = *session->createSequence();
-    for (std::int32_t token = 0; token < 30; ++token) {
-      moert::StepPart part{sequence, {&token, 1}};
-      auto start = std::chrono::steady_clock::now();
-      if (!session->step({&part, 1}).isOk())
-        return 1;
-      std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
-      times.push_back(time.count());
-    }
-    (void)session->release(sequence);
-  }
-  std::sort(times.begin(), times.end());
-  std::printf("a step of 1 token, 3 launches: best %.0f, median %.0f nanoseconds\n", times.front(),
-              times[times.size() / 2]);
+  for (bool captureGraphs : {false, true})
+    if (!measureSteps(threads, argc > 2 ? argv[2] : "cpu", captureGraphs))
+      return 1;
   return 0;
 }

@@ -1,5 +1,7 @@
 #include "test/Runtime/TestBundle.h"
 
+#include "test/Runtime/CudaTestKernels.h"
+
 #include <unistd.h>
 
 namespace moert::test {
@@ -239,6 +241,19 @@ void makePlain(Program &plain) {
   *copy->mutable_bytes() = n;
 }
 
+// Blocks of threads, and scratch space for all workgroups together instead of for each thread.
+void forCuda(Program &program) {
+  for (Command &command : *program.mutable_commands()) {
+    if (!command.has_launch())
+      continue;
+    moec::bundle::Launch &launch = *command.mutable_launch();
+    launch.set_threads(64);
+    if (launch.has_scratch_bytes())
+      *launch.mutable_scratch_bytes() =
+          operate(Expression::MULTIPLY, launch.scratch_bytes(), launch.workgroups());
+  }
+}
+
 void addWeights(Manifest &manifest, const std::string &folder, bool inside) {
   std::string header =
       R"({"embedding": {"dtype": "F32", "shape": [32], "data_offsets": [0, 128]}})";
@@ -297,6 +312,19 @@ Manifest makeTestBundle(const std::string &folder, const TestBundleOptions &opti
   usable.set_target("cpu:x86-64");
   usable.clear_cpu_features();
   usable.add_cpu_features("sse2");
+  if (options.cuda) {
+    Variant &cuda = *manifest.add_variants();
+    cuda = usable;
+    cuda.set_target("cuda:sm_70");
+    cuda.clear_cpu_features();
+    cuda.set_code("code/kernels.ptx");
+    cuda.mutable_cuda()->set_major(7);
+    writeFile(folder + "/code/kernels.ptx", cudaTestKernels);
+    addFile(manifest, "code/kernels.ptx", cudaTestKernels);
+    forCuda(*cuda.mutable_load());
+    for (Program &entry : *cuda.mutable_entries())
+      forCuda(entry);
+  }
   *manifest.add_variants() = unusable;
   *manifest.add_variants() = usable;
 

@@ -21,6 +21,7 @@ inline constexpr std::uint64_t testMaximumTokens = 100;
 struct TestBundleOptions {
   bool recurrent = false;    // with a SLOT state: sequences have a memory besides the cache
   bool weightsInside = true; // else weights.safetensors lies beside the bundle
+  bool cuda = false;         // with a variant for GPUs, which comes first
 };
 
 // Writes everything but the manifest and returns that, so that a test can change it before it calls

@@ -75,10 +75,51 @@ static void increment(Arguments a, void *scratch, int64_t row) {
 
 static void nothing(Arguments a, void *scratch, int64_t workgroup) {}
 
+// The rest is for DeviceConformanceTest. One workgroup for 256 elements.
+static int64_t endOf(int64_t workgroup, int64_t n) {
+  return workgroup * 256 + 256 < n ? workgroup * 256 + 256 : n;
+}
+
+// x, y i32[n] -> z i32[n]: z = x + y. dimensions: n.
+static void add(Arguments a, void *scratch, int64_t workgroup) {
+  for (int64_t i = workgroup * 256; i < endOf(workgroup, a->dimensions[0]); ++i)
+    ((int32_t *)a->buffers[2])[i] = integers(a, 0)[i] + integers(a, 1)[i];
+}
+
+// y i32[n]: y = 3 y + 1, modulo 2^32. dimensions: n.
+static void advance(Arguments a, void *scratch, int64_t workgroup) {
+  for (int64_t i = workgroup * 256; i < endOf(workgroup, a->dimensions[0]); ++i)
+    ((uint32_t *)a->buffers[0])[i] = 3 * ((uint32_t *)a->buffers[0])[i] + 1;
+}
+
+// x i32[n] -> z i32[n]: twice x, the last first, through scratch. n is at most 256. dimensions: n.
+static void reverse(Arguments a, void *scratch, int64_t workgroup) {
+  int64_t n = a->dimensions[0];
+  int32_t *space = (int32_t *)scratch;
+  for (int64_t i = 0; i < n; ++i)
+    space[i] = 2 * integers(a, 0)[i];
+  for (int64_t i = 0; i < n; ++i)
+    ((int32_t *)a->buffers[1])[i] = space[n - 1 - i];
+}
+
+// z i32[workgroups]: z[w] = base + step w. dimensions: base, step.
+static void number(Arguments a, void *scratch, int64_t workgroup) {
+  ((int32_t *)a->buffers[0])[workgroup] =
+      (int32_t)(a->dimensions[0] + a->dimensions[1] * workgroup);
+}
+
 static const moert_kernel_entry entries[] = {
-    {"append", append},       {"attend", attend}, {"double_weight", double_weight},
-    {"increment", increment}, {"logits", logits}, {"nothing", nothing},
+    {"add", add},
+    {"advance", advance},
+    {"append", append},
+    {"attend", attend},
+    {"double_weight", double_weight},
+    {"increment", increment},
+    {"logits", logits},
+    {"nothing", nothing},
+    {"number", number},
     {"recur", recur},
+    {"reverse", reverse},
 };
 
 #ifndef TEST_ABI_VERSION

@@ -60,7 +60,7 @@ int tensorType(ElementType type) {
 Fit findDevice(const Needs &needs, int index) {
   Result<const Driver *> driver = Driver::get();
   if (!driver.isOk())
-    return {-1, driver.status().message()};
+    return {-1, "a working driver of NVIDIA (" + driver.status().message() + ")"};
   if (needs.driverVersion > (*driver)->version())
     return {-1, "a driver for CUDA " + versionToString(needs.driverVersion) +
                     " or later; this one is for " + versionToString((*driver)->version())};
