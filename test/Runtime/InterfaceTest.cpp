@@ -42,6 +42,34 @@ TEST(Interface, VersionAndErrors) {
   moert_tensors_free(nullptr);
 }
 
+TEST(Interface, DevicesAreNamed) {
+  Fixture fixture;
+  ASSERT_TRUE(fixture.model);
+  EXPECT_EQ(fixture.model->device(), "cpu");
+  EXPECT_STREQ(moert_model_device(nullptr), "");
+  auto onCpu = api::Model::load(*fixture.bundle, {.device = "cpu", .captureGraphs = false});
+  ASSERT_TRUE(onCpu);
+  // The bundle has no variant for GPUs.
+  auto onGpu = api::Model::load(*fixture.bundle, {.device = "cuda"});
+  ASSERT_FALSE(onGpu);
+  EXPECT_EQ(onGpu.error().code, static_cast<int>(MOERT_UNSUPPORTED));
+  auto nowhere = api::Model::load(*fixture.bundle, {.device = "abacus"});
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, static_cast<int>(MOERT_INVALID_ARGUMENT));
+  EXPECT_NE(nowhere.error().message.find("there is no device 'abacus'"), std::string::npos);
+  // Options of a program that was built before there were devices.
+  moert_load_options old;
+  std::memset(&old, 0xff, sizeof old);
+  old.size = offsetof(moert_load_options, device);
+  old.threads = 1;
+  old.variant = nullptr;
+  old.progress = nullptr;
+  moert_model *model = nullptr;
+  ASSERT_EQ(moert_model_load(fixture.bundle->get(), &old, &model), nullptr);
+  EXPECT_STREQ(moert_model_device(model), "cpu");
+  moert_model_free(model);
+}
+
 TEST(Interface, NullArgumentsAreErrors) {
   moert_bundle *bundle = nullptr;
   for (moert_error *error :
