@@ -225,6 +225,8 @@ FailureOr<TargetDescription> TargetDescription::get(ModuleOp module) {
   return target;
 }
 
+bool TargetDescription::isSet(ModuleOp module) { return module->hasAttr(targetAttribute); }
+
 void TargetDescription::set(ModuleOp module) const {
   module->setAttr(targetAttribute, StringAttr::get(module.getContext(), name));
   if (batchInvariant)

@@ -257,6 +257,8 @@ LogicalResult ProgramBuilder::addLaunch(const KernelOutline &outline) {
                          getMap(dimensions), getMap(size->workgroups), getMap(size->scratchBytes),
                          getMap(bindingBytes), builder.getStringAttr(outline.getLabel()),
                          target.isCUDA() ? builder.getI64IntegerAttr(size->threads) : IntegerAttr(),
+                         size->sharedBytes ? builder.getI64IntegerAttr(size->sharedBytes)
+                                           : IntegerAttr(),
                          cost.flops ? getMap(cost.flops) : AffineMapAttr(),
                          cost.bytesMoved.empty() ? AffineMapAttr() : getMap(cost.bytesMoved));
   // A value with several destinations is computed once and copied.

@@ -1,6 +1,7 @@
 //===- FuseNorm.cpp - RMS norms are applied while products read their input -------------------===//
 
 #include "moec/Dialect/MoE/IR/MoE.h"
+#include "moec/Target/TargetDescription.h"
 #include "moec/Transforms/Passes.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -28,6 +29,15 @@ bool canFuse(moe::RMSNormOp norm) {
 
 struct FuseNormPass : impl::FuseNormBase<FuseNormPass> {
   void runOnOperation() override {
+    // A GPU's products take their rows as they lie in memory.
+    if (auto module = getOperation()->getParentOfType<ModuleOp>();
+        module && TargetDescription::isSet(module)) {
+      FailureOr<TargetDescription> target = TargetDescription::get(module);
+      if (failed(target))
+        return signalPassFailure();
+      if (target->isCUDA())
+        return;
+    }
     SmallVector<moe::RMSNormOp> norms;
     getOperation()->walk([&](moe::RMSNormOp norm) {
       if (canFuse(norm))

@@ -139,6 +139,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
     size.workgroups = dims.getMinimum(strategy->countWorkgroups(builder, root, target));
     size.scratchBytes = dims.getIndex(strategy->countScratchBytes(builder, root, target));
     size.threads = strategy->getThreads(root, target);
+    size.sharedBytes = strategy->getSharedBytes(root, target);
     Operation *first = before ? before->getNextNode() : &root->getBlock()->front();
     SmallVector<Operation *> made;
     for (Operation *op = first; op != root; op = op->getNextNode())

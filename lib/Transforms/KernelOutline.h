@@ -25,7 +25,8 @@ struct KernelSize {
   AffineExpr scratchBytes;
   SmallVector<int64_t>
       tiles; ///< of the first result's leading dimensions; empty: strategies and single workgroups
-  int64_t threads = 1; ///< that run a workgroup together
+  int64_t threads = 1;     ///< that run a workgroup together
+  int64_t sharedBytes = 0; ///< of dynamic shared memory
 };
 
 /// One kernel in the making: `root` and what is cloned beside it.

@@ -40,6 +40,9 @@ FailureOr<std::string> compileToPTX(ModuleOp module, const TargetDescription &ta
 /// The PTX version that a target's code is written in, as a feature of LLVM ("+ptx80").
 std::string getPTXVersion(const TargetDescription &target);
 
+/// The oldest driver that accepts the code of a GPU, as cuDriverGetVersion counts: 12070 for CUDA 12.7.
+unsigned getDriverVersion(const TargetDescription &target);
+
 } // namespace mlir::moec
 
 #endif // MOEC_CONVERSION_COMPILEKERNELS_H

@@ -46,6 +46,9 @@ public:
   /// How many threads run a workgroup together: those of a block on a GPU.
   virtual int64_t getThreads(Operation *op, const TargetDescription &target) const { return 1; }
 
+  /// How many bytes of dynamic shared memory a block on a GPU needs.
+  virtual int64_t getSharedBytes(Operation *op, const TargetDescription &target) const { return 0; }
+
   /// How many bytes of scratch a thread of a CPU, or a whole launch on a GPU, needs; the same rules.
   virtual OpFoldResult countScratchBytes(OpBuilder &builder, Operation *op,
                                          const TargetDescription &target) const {

@@ -38,6 +38,7 @@ struct TargetDescription {
 
   /// The attributes "moec.target" and "moec.batch_invariant" of a module carry the description through the phases.
   static FailureOr<TargetDescription> get(ModuleOp module);
+  static bool isSet(ModuleOp module);
   void set(ModuleOp module) const;
 };
 

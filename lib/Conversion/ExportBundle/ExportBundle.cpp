@@ -3,6 +3,7 @@
 #include "ManifestProgram.h"
 #include "WeightTable.h"
 
+#include "moec/Conversion/CompileKernels.h"
 #include "moec/Dialect/MoE/IR/MoE.h"
 #include "moec/Dialect/Plan/IR/Plan.h"
 #include "moec/Version.h"
@@ -95,6 +96,7 @@ LogicalResult Exporter::addVariant(const BundleVariant &variant, WeightTable &we
     cuda.set_major(variant.target.computeCapability / 10);
     cuda.set_minor(variant.target.computeCapability % 10);
     cuda.set_exact(variant.target.isArchitectureSpecific());
+    cuda.set_driver_version_needed(getDriverVersion(variant.target));
   }
   if (failed(addFile(result.code(), variant.code)))
     return failure();

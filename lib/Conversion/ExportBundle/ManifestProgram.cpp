@@ -108,7 +108,8 @@ private:
   void convert(plan::GlobalOp op);
   void convert(plan::ArenaOp op);
   LogicalResult convert(plan::BufferOp op);
-  void convert(plan::LaunchOp op);
+  LogicalResult convert(plan::LaunchOp op);
+  LogicalResult addTensorMaps(plan::LaunchOp op, bundle::Launch &launch);
   void convert(plan::CopyOp op);
   LogicalResult addTensor(Operation *op, StringRef name, Type type, AffineMap dims,
                           bundle::Tensor &tensor);
@@ -195,7 +196,7 @@ LogicalResult Converter::convert(plan::BufferOp op) {
   return success();
 }
 
-void Converter::convert(plan::LaunchOp op) {
+LogicalResult Converter::convert(plan::LaunchOp op) {
   bundle::Launch &launch = *program.add_commands()->mutable_launch();
   launch.set_kernel(op.getKernel().str());
   launch.set_source(op.getSource().str());
@@ -215,6 +216,43 @@ void Converter::convert(plan::LaunchOp op) {
     append(scratch, *launch.mutable_scratch_bytes());
   for (AffineExpr bytes : op.getBindingBytes().getResults())
     append(bytes, *launch.add_binding_bytes());
+  if (std::optional<int64_t> bytes = op.getSharedBytes())
+    launch.set_shared_bytes(*bytes);
+  return addTensorMaps(op, launch);
+}
+
+/// From what phase target wrote down at the kernel.
+LogicalResult Converter::addTensorMaps(plan::LaunchOp op, bundle::Launch &launch) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr());
+  auto maps = kernel ? kernel->getAttrOfType<ArrayAttr>("plan.tensor_maps") : ArrayAttr();
+  if (!maps)
+    return success();
+  for (auto map : maps.getAsRange<DictionaryAttr>()) {
+    bundle::TensorMap &result = *launch.add_tensor_maps();
+    result.set_binding(map.getAs<IntegerAttr>("binding").getInt());
+    Type element = map.getAs<TypeAttr>("element").getValue();
+    FailureOr<bundle::ElementType> type = convertElementType(op.getLoc(), element);
+    if (failed(type))
+      return failure();
+    result.set_type(*type);
+    result.set_swizzle(bundle::TensorMap::BYTES_128);
+    for (int64_t size : map.getAs<DenseI64ArrayAttr>("box").asArrayRef())
+      result.add_box(size);
+    // Innermost first; strides are products of the sizes before.
+    auto sizes = map.getAs<DenseI64ArrayAttr>("sizes").asArrayRef();
+    auto dimensions = map.getAs<DenseI64ArrayAttr>("dimensions").asArrayRef();
+    AffineExpr stride =
+        getAffineConstantExpr(element.getIntOrFloatBitWidth() / 8, op.getContext());
+    for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+      AffineExpr size = dimensions[i] >= 0 ? op.getDimensions().getResult(dimensions[i])
+                                           : getAffineConstantExpr(sizes[i], op.getContext());
+      append(size, *result.add_sizes());
+      stride = stride * size;
+      if (i > 0)
+        append(stride, *result.add_strides_bytes());
+    }
+  }
+  return success();
 }
 
 void Converter::convert(plan::CopyOp op) {
@@ -231,9 +269,10 @@ LogicalResult Converter::convert(plan::ProgramOp op) {
   for (Operation &each : op.getBody().front()) {
     LogicalResult result =
         llvm::TypeSwitch<Operation *, LogicalResult>(&each)
-            .Case<plan::InputOp, plan::OutputOp, plan::StateOp, plan::WeightOp, plan::BufferOp>(
+            .Case<plan::InputOp, plan::OutputOp, plan::StateOp, plan::WeightOp, plan::BufferOp,
+                  plan::LaunchOp>(
                 [&](auto concrete) { return convert(concrete); })
-            .Case<plan::GlobalOp, plan::ArenaOp, plan::LaunchOp, plan::CopyOp>([&](auto concrete) {
+            .Case<plan::GlobalOp, plan::ArenaOp, plan::CopyOp>([&](auto concrete) {
               convert(concrete);
               return success();
             })

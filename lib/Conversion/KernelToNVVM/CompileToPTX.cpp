@@ -55,11 +55,28 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-/// Oldest PTX that has the instructions of the GPU: more drivers accept it.
+/// The oldest PTX that has the instructions of the GPU: more drivers accept it. PTX 8.6 has the
+/// tensor copies to a single block's shared memory.
+static unsigned getPTXVersionNumber(const TargetDescription &target) {
+  if (target.isArchitectureSpecific() || target.computeCapability >= 100)
+    return 86;
+  return target.computeCapability >= 89 ? 80 : 78;
+}
+
 std::string mlir::moec::getPTXVersion(const TargetDescription &target) {
-  if (target.computeCapability >= 100)
-    return "+ptx86";
-  return target.computeCapability >= 90 ? "+ptx80" : "+ptx78";
+  return "+ptx" + std::to_string(getPTXVersionNumber(target));
+}
+
+/// As cuDriverGetVersion counts; from the table of PTX versions in NVIDIA's PTX ISA manual.
+unsigned mlir::moec::getDriverVersion(const TargetDescription &target) {
+  switch (getPTXVersionNumber(target)) {
+  case 86:
+    return 12070;
+  case 80:
+    return 12000;
+  default:
+    return 11080;
+  }
 }
 
 FailureOr<std::string> mlir::moec::compileToPTX(ModuleOp module, const TargetDescription &target) {

@@ -10,6 +10,8 @@
 #include "../KernelToX86/KernelFunction.h"
 #include "../KernelToX86/MemRefArguments.h"
 
+#include "moec/Dialect/Plan/IR/Plan.h"
+
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -22,6 +24,64 @@ namespace mlir::moec {
 using namespace mlir;
 using namespace mlir::moec;
 
+/// What the runtime has to know to describe `op`'s binding: which it is, its element type and shape,
+/// for each dynamic dimension its place among the launch's dimensions, and the box.
+static DictionaryAttr describeMap(plan::TensorMapOp op, func::FuncOp kernel) {
+  Builder builder(op.getContext());
+  auto argument = cast<BlockArgument>(op.getBinding());
+  auto type = cast<MemRefType>(argument.getType());
+  int64_t dimension = 0;
+  for (BlockArgument before : kernel.getArguments().take_front(argument.getArgNumber()))
+    dimension += cast<MemRefType>(before.getType()).getNumDynamicDims();
+  SmallVector<int64_t> sizes, dimensions;
+  for (int64_t size : type.getShape()) {
+    bool isDynamic = ShapedType::isDynamic(size);
+    sizes.push_back(isDynamic ? 0 : size);
+    dimensions.push_back(isDynamic ? dimension++ : -1);
+  }
+  return builder.getDictionaryAttr({
+      builder.getNamedAttr("binding", builder.getI64IntegerAttr(argument.getArgNumber())),
+      builder.getNamedAttr("box", op.getBoxAttr()),
+      builder.getNamedAttr("dimensions", builder.getDenseI64ArrayAttr(dimensions)),
+      builder.getNamedAttr("element", TypeAttr::get(type.getElementType())),
+      builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes)),
+  });
+}
+
+/// Descriptions of bindings become arguments behind all others.
+static LogicalResult collectMaps(func::FuncOp kernel, SmallVectorImpl<plan::TensorMapOp> &maps) {
+  kernel.walk([&](plan::TensorMapOp op) { maps.push_back(op); });
+  SmallVector<Attribute> descriptions;
+  for (plan::TensorMapOp op : maps) {
+    if (!isa<BlockArgument>(op.getBinding()))
+      return op.emitOpError("expects an argument of the kernel");
+    descriptions.push_back(describeMap(op, kernel));
+  }
+  if (!maps.empty())
+    kernel->setAttr(tensorMapsAttribute, ArrayAttr::get(kernel.getContext(), descriptions));
+  return success();
+}
+
+static LogicalResult passMaps(func::FuncOp kernel, ArrayRef<plan::TensorMapOp> maps) {
+  Builder builder(kernel.getContext());
+  constexpr int64_t mapBytes = 128, mapAlignment = 64;
+  DictionaryAttr attributes = builder.getDictionaryAttr({
+      builder.getNamedAttr(
+          LLVM::LLVMDialect::getByValAttrName(),
+          TypeAttr::get(LLVM::LLVMArrayType::get(builder.getI8Type(), mapBytes))),
+      builder.getNamedAttr(LLVM::LLVMDialect::getAlignAttrName(),
+                           builder.getI64IntegerAttr(mapAlignment)),
+  });
+  for (plan::TensorMapOp op : maps) {
+    unsigned index = kernel.getNumArguments();
+    if (failed(kernel.insertArgument(index, op.getMap().getType(), attributes, op.getLoc())))
+      return failure();
+    op.getMap().replaceAllUsesWith(kernel.getArgument(index));
+    op.erase();
+  }
+  return success();
+}
+
 namespace {
 struct ConvertKernelsToNVVM : moec::impl::ConvertKernelsToNVVMPassBase<ConvertKernelsToNVVM> {
   void runOnOperation() override {
@@ -31,6 +91,9 @@ struct ConvertKernelsToNVVM : moec::impl::ConvertKernelsToNVVMPassBase<ConvertKe
       if (failed(verifyKernelSignature(kernel)))
         return signalPassFailure();
       bool usesScratch = !kernel.getArguments().drop_back().back().use_empty();
+      SmallVector<plan::TensorMapOp> maps;
+      if (failed(collectMaps(kernel, maps)))
+        return signalPassFailure();
       flattenSignature(kernel, converter);
       Block &entry = kernel.getBody().front();
       builder.setInsertionPointToStart(&entry);
@@ -47,7 +110,7 @@ struct ConvertKernelsToNVVM : moec::impl::ConvertKernelsToNVVMPassBase<ConvertKe
         scratch.replaceAllUsesWith(none);
         dropped.set(scratch.getArgNumber());
       }
-      if (failed(kernel.eraseArguments(dropped)))
+      if (failed(kernel.eraseArguments(dropped)) || failed(passMaps(kernel, maps)))
         return signalPassFailure();
       kernel->removeAttr(kernelAttribute);
       kernel->removeAttr(tileSizesAttribute);
@@ -67,6 +130,13 @@ struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
         continue;
       function->removeAttr(threadsAttribute);
       function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        if (function.getArgAttr(i, LLVM::LLVMDialect::getByValAttrName()))
+          function.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                              builder.getUnitAttr());
+      // One block at a time on a multiprocessor, where registers move between warpgroups.
+      if (function->hasAttr(tensorMapsAttribute))
+        function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
       function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                         builder.getDenseI32ArrayAttr({int32_t(threads.getInt()), 1, 1}));
     }

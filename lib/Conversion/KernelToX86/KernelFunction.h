@@ -18,6 +18,7 @@ namespace mlir::moec {
 inline constexpr llvm::StringLiteral kernelAttribute = "plan.kernel";
 inline constexpr llvm::StringLiteral tileSizesAttribute = "plan.tile_sizes";
 inline constexpr llvm::StringLiteral threadsAttribute = "plan.threads";
+inline constexpr llvm::StringLiteral tensorMapsAttribute = "plan.tensor_maps";
 
 /// The kernel functions of `module`, in order.
 inline SmallVector<func::FuncOp> getKernels(ModuleOp module) {

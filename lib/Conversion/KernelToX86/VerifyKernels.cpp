@@ -5,6 +5,8 @@
 
 #include "KernelFunction.h"
 
+#include "moec/Dialect/Plan/IR/Plan.h"
+
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,7 +29,7 @@ struct VerifyKernels : moec::impl::VerifyKernelsPassBase<VerifyKernels> {
       // An unsupported op brings its neighbours with it: its own name is what helps, once a kernel.
       Operation *unsupported = nullptr, *neighbour = nullptr;
       kernel.walk([&](Operation *op) {
-        if (isa<func::FuncOp, func::ReturnOp>(op))
+        if (isa<func::FuncOp, func::ReturnOp, plan::TensorMapOp>(op))
           return;
         if (isa<memref::AllocOp, memref::CopyOp>(op) ||
             !isa<affine::AffineDialect, amx::AMXDialect, arith::ArithDialect, LLVM::LLVMDialect,

@@ -28,6 +28,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getCUDAGroupTokensStrategy(),
       &getCUDALinearStrategy(),
       &getCUDAGroupedLinearStrategy(),
+      &getHopperLinearStrategy(),
   };
   return strategies;
 }

@@ -78,12 +78,13 @@ def Plan_LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
   let description = [{
     Bindings are the inputs, then the outputs, as the kernel function takes them. `dimensions` gives the dynamic dimensions of
     its memrefs in order, `binding_bytes` the least size of each binding. `source` says which ops of the model it computes.
-    On a GPU `threads` run each workgroup together. `flops` and `bytes_moved` are the work, for reports; the least of several results counts.
+    On a GPU `threads` run each workgroup together and share
+    `shared_bytes` of dynamic shared memory beside what the kernel itself declares. `flops` and `bytes_moved` are the work, for reports; the least of several results counts.
   }];
   let arguments = (ins
     FlatSymbolRefAttr:$kernel, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs,
     AffineMapAttr:$dimensions, AffineMapAttr:$workgroups, AffineMapAttr:$scratch_bytes, AffineMapAttr:$binding_bytes,
-    StrAttr:$source, OptionalAttr<I64Attr>:$threads, OptionalAttr<AffineMapAttr>:$flops, OptionalAttr<AffineMapAttr>:$bytes_moved);
+    StrAttr:$source, OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared_bytes, OptionalAttr<AffineMapAttr>:$flops, OptionalAttr<AffineMapAttr>:$bytes_moved);
   let assemblyFormat = [{
     $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` `dimensions` $dimensions `workgroups` $workgroups
     `scratch` $scratch_bytes `bytes` $binding_bytes $source attr-dict
@@ -105,6 +106,17 @@ def Plan_StoreOp : Plan_Op<"store", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins AnyType:$value, AnyMemRef:$binding);
   let assemblyFormat = "$value `to` $binding attr-dict `:` type($value) `,` type($binding)";
+}
+
+def Plan_TensorMapOp : Plan_Op<"tensor_map", [Pure]> {
+  let summary = "inside a kernel: describes a binding for a GPU's tensor copy engine";
+  let description = [{
+    Boxes of `box` elements, innermost dimension first, are laid out in shared memory with a swizzle of 128 bytes; what lies
+    outside of the tensor reads as zeros. The result points to the description, which the launch passes to the kernel.
+  }];
+  let arguments = (ins AnyMemRef:$binding, DenseI64ArrayAttr:$box);
+  let results = (outs AnyType:$map);
+  let assemblyFormat = "$binding `box` $box attr-dict `:` type($binding) `->` type($map)";
 }
 
 #endif

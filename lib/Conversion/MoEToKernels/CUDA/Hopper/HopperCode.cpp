@@ -1,0 +1,242 @@
+#include "HopperCode.h"
+
+#include "moec/Dialect/Plan/IR/Plan.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+static constexpr llvm::StringLiteral dynamicSharedName = "moec_dynamic_shared";
+
+static LLVM::LLVMPointerType getSharedPointer(Builder &builder) {
+  constexpr unsigned sharedSpace = 3;
+  return LLVM::LLVMPointerType::get(builder.getContext(), sharedSpace);
+}
+
+/// All kernels of a module name the dynamic shared memory of their block alike.
+static void declareDynamicShared(OpBuilder &builder, Location loc) {
+  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (module.lookupSymbol(dynamicSharedName))
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  LLVM::GlobalOp::create(builder, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
+                         /*isConstant=*/false, LLVM::Linkage::External, dynamicSharedName,
+                         Attribute(), /*alignment=*/1024, /*addrSpace=*/3);
+}
+
+HopperCode::HopperCode(Location loc, OpBuilder &builder, int64_t threads)
+    : BlockCode(loc, builder, threads) {
+  number = NVVM::ThreadIdXOp::create(*this, loc, getI32Type());
+  // A reduction over the warp tells ptxas that the value is the same in all lanes.
+  Value warp = shiftedRight(number, 5);
+  Value uniform = NVVM::ReduxOp::create(*this, loc, getI32Type(), warp, NVVM::ReduxKind::OR,
+                                        int32(-1));
+  warpgroup = shiftedRight(uniform, 2);
+  warpOfGroup = andBits(uniform, 3);
+  declareDynamicShared(*this, loc);
+  shared = LLVM::AddressOfOp::create(*this, loc, getSharedPointer(*this), dynamicSharedName);
+}
+
+Value HopperCode::andBits(Value a, int64_t mask) {
+  return arith::AndIOp::create(*this, getLoc(), a, int32(mask));
+}
+
+Value HopperCode::shiftedRight(Value a, int64_t bits) {
+  return arith::ShRUIOp::create(*this, getLoc(), a, int32(bits));
+}
+
+Value HopperCode::dynamicShared(Value offset) {
+  return LLVM::GEPOp::create(*this, getLoc(), getSharedPointer(*this), getI8Type(), shared,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value HopperCode::allocateBarriers(int64_t count) {
+  Value memory = allocateShared({count}, getI64Type());
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(*this, getLoc(), memory);
+  Value bits = arith::IndexCastOp::create(*this, getLoc(), getI64Type(), address);
+  Value generic = LLVM::IntToPtrOp::create(*this, getLoc(),
+                                           LLVM::LLVMPointerType::get(getContext()), bits);
+  return LLVM::AddrSpaceCastOp::create(*this, getLoc(), getSharedPointer(*this), generic);
+}
+
+Value HopperCode::toAddress(Value pointer) {
+  return LLVM::PtrToIntOp::create(*this, getLoc(), getI32Type(), pointer);
+}
+
+Value HopperCode::electOne() {
+  return NVVM::ElectSyncOp::create(*this, getLoc(), getI1Type(), /*membermask=*/Value());
+}
+
+void HopperCode::decreaseRegisters(int64_t count) {
+  NVVM::SetMaxRegisterOp::create(*this, getLoc(), count, NVVM::SetMaxRegisterAction::decrease);
+}
+
+void HopperCode::increaseRegisters(int64_t count) {
+  NVVM::SetMaxRegisterOp::create(*this, getLoc(), count, NVVM::SetMaxRegisterAction::increase);
+}
+
+void HopperCode::namedBarrier(int64_t id, int64_t count) {
+  NVVM::BarrierOp::create(*this, getLoc(), Type(), int32(id), int32(count),
+                          NVVM::BarrierReductionAttr(), /*reductionPredicate=*/Value());
+}
+
+Value HopperCode::tensorMap(Value binding, ArrayRef<int64_t> box) {
+  auto pointer = LLVM::LLVMPointerType::get(getContext());
+  return plan::TensorMapOp::create(*this, getLoc(), pointer, binding, box);
+}
+
+void HopperCode::loadBox(Value destination, Value map, Value barrier, ValueRange coordinates) {
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      *this, getLoc(), destination, map, coordinates, barrier, /*im2colOffsets=*/ValueRange(),
+      /*multicastMask=*/Value(), /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+      /*isCTAOnly=*/true, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+}
+
+SlotRing::SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users)
+    : code(code), slots(slots), fillers(fillers), users(users) {
+  // Full barriers come first, then empty ones.
+  barriers = code.allocateBarriers(2 * slots);
+}
+
+Value SlotRing::getBarrier(Value index) {
+  return LLVM::GEPOp::create(code, code.getLoc(), getSharedPointer(code), code.getI64Type(),
+                             barriers, ArrayRef<LLVM::GEPArg>{index});
+}
+
+void SlotRing::initialize() {
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(slot)),
+                                 code.int32(fillers), /*predicate=*/Value());
+    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(slots + slot)),
+                                 code.int32(users), /*predicate=*/Value());
+  }
+  NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
+}
+
+SlotRing::Position SlotRing::start() { return {code.int32(0), code.int32(0)}; }
+
+SlotRing::Position SlotRing::next(Position position) {
+  Value slot = code.plus(position.slot, 1);
+  Value wraps = code.isEqual(slot, slots);
+  Value flipped =
+      arith::XOrIOp::create(code, code.getLoc(), position.parity, code.int32(1)).getResult();
+  return {code.select(wraps, code.int32(0), slot),
+          code.select(wraps, flipped, position.parity)};
+}
+
+void SlotRing::wait(Value barrier, Value parity) {
+  constexpr int64_t ticks = 10'000'000;
+  NVVM::MBarrierTryWaitParityOp::create(code, code.getLoc(), barrier, parity, code.int32(ticks));
+}
+
+void SlotRing::waitFull(Position position) { wait(getBarrier(position.slot), position.parity); }
+
+void SlotRing::waitEmpty(Position position) {
+  // In the first round nobody has used the slots: the round before counts as complete.
+  Value parity =
+      arith::XOrIOp::create(code, code.getLoc(), position.parity, code.int32(1)).getResult();
+  wait(getBarrier(code.plus(position.slot, slots)), parity);
+}
+
+Value SlotRing::announce(Position position, Value bytes) {
+  Value barrier = getBarrier(position.slot);
+  NVVM::MBarrierArriveExpectTxOp::create(code, code.getLoc(), Type(), barrier, bytes,
+                                         NVVM::MemScopeKind::CTA, /*relaxed=*/false,
+                                         /*predicate=*/Value());
+  return barrier;
+}
+
+void SlotRing::release(Value slot) {
+  NVVM::MBarrierArriveOp::create(code, code.getLoc(), code.getI64Type(),
+                                 getBarrier(code.plus(slot, slots)), /*count=*/Value());
+}
+
+Value SlotRing::previous(Value slot) {
+  return code.select(code.isEqual(slot, 0), code.int32(slots - 1),
+                     code.sub(slot, code.int32(1)));
+}
+
+Type WarpgroupProduct::getSumsType() {
+  SmallVector<Type> types(getRegisters(), code.getF32Type());
+  return LLVM::LLVMStructType::getLiteral(code.getContext(), types);
+}
+
+Value WarpgroupProduct::zeros() {
+  return LLVM::ZeroOp::create(code, code.getLoc(), getSumsType());
+}
+
+/// A matrix of rows of 128 bytes, swizzled, eight rows (1024 bytes) apart.
+Value WarpgroupProduct::describe(Value address) {
+  constexpr int64_t swizzle128 = int64_t(1) << 62, rowGroups = int64_t(1024 >> 4) << 32,
+                    leading = int64_t(1) << 16;
+  Value low = code.shiftedRight(code.andBits(address, 0x3ffff), 4);
+  Value wide = arith::ExtUIOp::create(code, code.getLoc(), code.getI64Type(), low);
+  Value constant = arith::ConstantOp::create(
+      code, code.getLoc(), code.getI64IntegerAttr(swizzle128 | rowGroups | leading));
+  return arith::OrIOp::create(code, code.getLoc(), wide, constant);
+}
+
+Value WarpgroupProduct::multiply(Value sums, Value left, Value right) {
+  constexpr int64_t depth = 64, step = 16;
+  Location loc = code.getLoc();
+  Value leftMatrix = describe(left), rightMatrix = describe(right);
+  NVVM::WGMMATypes type =
+      element.isBF16() ? NVVM::WGMMATypes::bf16 : NVVM::WGMMATypes::f16;
+  auto shape = NVVM::MMAShapeAttr::get(code.getContext(), 64, columns, step);
+  for (int64_t k = 0; k < depth; k += step) {
+    auto advance = [&](Value matrix) -> Value {
+      if (k == 0)
+        return matrix;
+      // Two bytes an element, in units of 16 bytes.
+      Value offset =
+          arith::ConstantOp::create(code, loc, code.getI64IntegerAttr(k * 2 / 16));
+      return arith::AddIOp::create(code, loc, matrix, offset);
+    };
+    sums = NVVM::WgmmaMmaAsyncOp::create(
+        code, loc, getSumsType(), sums, advance(leftMatrix), advance(rightMatrix), shape,
+        NVVM::WGMMATypesAttr::get(code.getContext(), type),
+        NVVM::WGMMATypesAttr::get(code.getContext(), type),
+        NVVM::WGMMATypesAttr::get(code.getContext(), NVVM::WGMMATypes::f32),
+        NVVM::WGMMAScaleOutAttr::get(code.getContext(), NVVM::WGMMAScaleOut::one),
+        NVVM::WGMMAScaleInAttr::get(code.getContext(), NVVM::WGMMAScaleIn::one),
+        NVVM::WGMMAScaleInAttr::get(code.getContext(), NVVM::WGMMAScaleIn::one),
+        NVVM::MMALayoutAttr::get(code.getContext(), NVVM::MMALayout::row),
+        NVVM::MMALayoutAttr::get(code.getContext(), NVVM::MMALayout::col),
+        NVVM::MMAIntOverflowAttr());
+  }
+  return sums;
+}
+
+void WarpgroupProduct::fence() { NVVM::WgmmaFenceAlignedOp::create(code, code.getLoc()); }
+void WarpgroupProduct::commit() { NVVM::WgmmaGroupSyncAlignedOp::create(code, code.getLoc()); }
+void WarpgroupProduct::wait(int64_t pending) {
+  NVVM::WgmmaWaitGroupSyncOp::create(code, code.getLoc(), pending);
+}
+
+Value WarpgroupProduct::getRegister(Value sums, int64_t i) {
+  return LLVM::ExtractValueOp::create(code, code.getLoc(), sums, ArrayRef<int64_t>{i});
+}
+
+Value WarpgroupProduct::fromRegisters(ArrayRef<Value> registers) {
+  Value sums = LLVM::UndefOp::create(code, code.getLoc(), getSumsType());
+  for (auto [i, value] : llvm::enumerate(registers))
+    sums = LLVM::InsertValueOp::create(code, code.getLoc(), sums, value,
+                                       ArrayRef<int64_t>{int64_t(i)});
+  return sums;
+}
+
+void WarpgroupProduct::forEachPair(
+    Value sums,
+    function_ref<void(Value row, Value column, Value first, Value second)> body) {
+  Value lane = code.laneNumber();
+  Value firstRow = code.add(code.times(code.warpInWarpgroup(), 16), code.shiftedRight(lane, 2));
+  Value firstColumn = code.times(code.andBits(lane, 3), 2);
+  for (int64_t group = 0; group < columns / 8; ++group)
+    for (int64_t half = 0; half < 2; ++half) {
+      int64_t i = group * 4 + half * 2;
+      body(code.plus(firstRow, 8 * half), code.plus(firstColumn, 8 * group), getRegister(sums, i),
+           getRegister(sums, i + 1));
+    }
+}

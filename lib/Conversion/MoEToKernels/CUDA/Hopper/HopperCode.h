@@ -1,0 +1,131 @@
+//===- HopperCode.h - the instructions that Hopper GPUs alone have ----------------------------===//
+//
+// Bulk tensor copies, barriers in shared memory that count bytes, products of warpgroups, registers
+// that move between warpgroups: one short method each.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_CUDA_HOPPER_HOPPERCODE_H
+#define MOEC_LIB_CONVERSION_MOETOKERNELS_CUDA_HOPPER_HOPPERCODE_H
+
+#include "../BlockCode.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace mlir::moec {
+
+class HopperCode : public BlockCode {
+public:
+  static constexpr int64_t warpgroupSize = 128;
+
+  HopperCode(Location loc, OpBuilder &builder, int64_t threads);
+
+  /// The thread's number as i32, and those of its warpgroup and warp: the same value in all lanes,
+  /// and known to be, so that branches and addresses that depend on them are computed once a warp.
+  Value threadNumber() const { return number; }
+  Value warpgroupNumber() const { return warpgroup; }
+  Value warpInWarpgroup() const { return warpOfGroup; }
+  Value laneNumber() { return andBits(number, warpSize - 1); }
+
+  // i32 arithmetic with constants.
+  Value plus(Value a, int64_t b) { return b == 0 ? a : add(a, int32(b)); }
+  Value times(Value a, int64_t b) { return b == 1 ? a : mul(a, int32(b)); }
+  Value andBits(Value a, int64_t mask);
+  Value shiftedRight(Value a, int64_t bits);
+  Value isEqual(Value a, int64_t b) {
+    return compare(arith::CmpIPredicate::eq, a, int32(b));
+  }
+
+  /// The dynamic shared memory of the block, aligned to 1024 bytes, from byte `offset` (i32) on.
+  Value dynamicShared(Value offset);
+  /// Barriers in the block's own shared memory, as a pointer to i64.
+  Value allocateBarriers(int64_t count);
+  /// The address of such a pointer, as i32.
+  Value toAddress(Value pointer);
+
+  /// One thread of the warp: true for it alone.
+  Value electOne();
+  void decreaseRegisters(int64_t count);
+  void increaseRegisters(int64_t count);
+  /// Waits for the `count` threads that use the barrier `id` (1 to 15).
+  void namedBarrier(int64_t id, int64_t count);
+
+  /// A description of `binding` for the copy engine: boxes of `box` elements (innermost first),
+  /// laid out in shared memory with a swizzle of 128 bytes.
+  Value tensorMap(Value binding, ArrayRef<int64_t> box);
+  /// Copies the box at `coordinates` (i32, innermost first) to shared memory; its bytes arrive at
+  /// `barrier`. What lies outside of the tensor arrives as zeros.
+  void loadBox(Value destination, Value map, Value barrier, ValueRange coordinates);
+
+private:
+  Value number, warpgroup, warpOfGroup, shared;
+};
+
+/// A ring of slots in shared memory between warps that fill and warps that use them. Where it
+/// stands is a slot (i32) and a parity (i32), which loops carry along.
+class SlotRing {
+public:
+  struct Position {
+    Value slot, parity;
+  };
+
+  /// A slot is full when `fillers` arrived and all announced bytes, empty when `users` did.
+  SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users);
+
+  /// By one thread, before the block's first barrier.
+  void initialize();
+  Position start();
+  Position next(Position position);
+
+  void waitFull(Position position);
+  void waitEmpty(Position position);
+  /// The barrier that bytes of the slot arrive at; says how many will.
+  Value announce(Position position, Value bytes);
+  void release(Value slot);
+  Value previous(Value slot);
+
+private:
+  Value getBarrier(Value index);
+  void wait(Value barrier, Value parity);
+
+  HopperCode &code;
+  int64_t slots, fillers, users;
+  Value barriers;
+};
+
+/// Sums of a warpgroup's product of 64 rows and `columns` columns, in registers.
+class WarpgroupProduct {
+public:
+  WarpgroupProduct(HopperCode &code, Type element, int64_t columns)
+      : code(code), element(element), columns(columns) {}
+
+  int64_t getRegisters() const { return columns / 2; }
+  Type getSumsType();
+  Value zeros();
+
+  /// Adds the product of 64 rows of 64 elements at `left` and `columns` such rows at `right` (i32
+  /// addresses in shared memory, swizzled as loadBox leaves them). Runs on its own until waited for.
+  Value multiply(Value sums, Value left, Value right);
+  void fence();
+  void commit();
+  /// Waits until at most `pending` commits still run.
+  void wait(int64_t pending);
+
+  /// Calls `body` for each pair of neighbouring sums of this thread: their row (0 to 63), the first
+  /// one's column, and their values.
+  void forEachPair(Value sums,
+                   function_ref<void(Value row, Value column, Value first, Value second)> body);
+  Value getRegister(Value sums, int64_t i);
+  Value fromRegisters(ArrayRef<Value> registers);
+
+private:
+  Value describe(Value address);
+
+  HopperCode &code;
+  Type element;
+  int64_t columns;
+};
+
+} // namespace mlir::moec
+
+#endif // MOEC_LIB_CONVERSION_MOETOKERNELS_CUDA_HOPPER_HOPPERCODE_H
