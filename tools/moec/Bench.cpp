@@ -1,5 +1,6 @@
 // moec bench: how fast a language model reads a prompt and writes tokens, and where the time goes.
 
+#include "tools/moec/BenchTensors.h"
 #include "tools/moec/Loading.h"
 #include "tools/moec/Report.h"
 
@@ -168,9 +169,10 @@ std::uint64_t peakMemory() {
 
 ExitCode runBench(const BenchCommand &command) {
   MOEC_ASSIGN_OR_FAIL(auto bundle, openBundle(command.bundle, command.weights));
-  MOEC_FAIL_IF_ERROR(requireLanguageModel(*bundle));
   MOEC_ASSIGN_OR_FAIL(auto model,
                       loadModel(bundle, command.threads, command.variant, command.device));
+  if (!model->isLanguageModel())
+    return benchTensors(*model, command);
   MOEC_ASSIGN_OR_FAIL(Session session, Session::create(model));
   std::vector<std::int32_t> prompt = makePrompt(command.promptTokens, session.vocabulary());
 

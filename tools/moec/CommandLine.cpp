@@ -405,7 +405,7 @@ void CommandLine::addEval() {
 }
 
 void CommandLine::addBench() {
-  CLI::App *sub = app.add_subcommand("bench", "measure the speed of a language model");
+  CLI::App *sub = app.add_subcommand("bench", "measure the speed of a language model, or of any program");
   addLoading(sub, bench);
   sub->add_option("--prompt-tokens", bench.promptTokens, "length of the prompt")
       ->check(countFrom(1))
@@ -420,13 +420,21 @@ void CommandLine::addBench() {
       ->check(countFrom(1))
       ->type_name("N")
       ->capture_default_str();
+  sub->add_option("--dimension", bench.dimensions,
+                  "for a program on plain tensors, which runs on random inputs: the value of a "
+                  "dimension of its inputs; may be repeated")
+      ->check(nameEqualsValue())
+      ->type_name("NAME=N ...");
+  sub->add_option("--entry", bench.entry, "which program of plain tensors (default: the first)")
+      ->type_name("NAME");
   sub->footer("Prints time to first token, time per token, tokens per second, the share of each op "
               "(from a run of its own,\n"
               "with every launch timed) and peak memory. The prompt is made of pseudo-random "
               "tokens, the same each time.\n"
               "\n"
               "Example:\n"
-              "  moec bench model.moeb --prompt-tokens 512 --new-tokens 64 --threads 2");
+              "  moec bench model.moeb --prompt-tokens 512 --new-tokens 64 --threads 2\n"
+              "  moec bench product.moeb --dimension tokens=4096");
 }
 
 void CommandLine::addInspect() {

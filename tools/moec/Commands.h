@@ -84,6 +84,9 @@ struct BenchCommand {
   std::uint64_t promptTokens = 512;
   std::uint64_t newTokens = 64;
   std::uint64_t repetitions = 3;
+  // Of a program on plain tensors.
+  std::vector<std::string> dimensions; // NAME=N
+  std::string entry;
 };
 
 struct InspectCommand {

@@ -4,6 +4,8 @@
 
 #include "KernelFunction.h"
 
+#include "moec/Target/TargetDescription.h"
+
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -69,9 +71,15 @@ struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
     arith::populateEmulateUnsupportedFloatsLegality(target, converter);
 
     // Without instructions for it LLVM would call a library to round to bf16.
+    // Every GPU has them.
+    FailureOr<TargetDescription> machine = TargetDescription::get(getOperation());
+    if (failed(machine))
+      return signalPassFailure();
     RewritePatternSet asIntegers(context);
-    arith::populateExpandBFloat16Patterns(asIntegers);
-    asIntegers.add<RoundToBF16>(context, PatternBenefit(2));
+    if (machine->isCPU()) {
+      arith::populateExpandBFloat16Patterns(asIntegers);
+      asIntegers.add<RoundToBF16>(context, PatternBenefit(2));
+    }
     arith::populateCeilFloorDivExpandOpsPatterns(asIntegers);
     FrozenRewritePatternSet frozenAsIntegers(std::move(asIntegers));
 

@@ -99,8 +99,8 @@ SmallVector<Value> TileProduct::loadCodes(Value k, Value weightRow) {
   if (expert)
     place.push_back(expert);
   place.append({weightRow, block});
-  Value byte = memref::LoadOp::create(code, loc, storage[1], place);
-  Value exponent = arith::ExtUIOp::create(code, loc, code.getI32Type(), byte);
+  Value scaleByte = memref::LoadOp::create(code, loc, storage[1], place);
+  Value exponent = arith::ExtUIOp::create(code, loc, code.getI32Type(), scaleByte);
   auto isByte = [&](int64_t value) {
     return code.compare(arith::CmpIPredicate::eq, exponent, code.int32(value));
   };
@@ -113,8 +113,13 @@ SmallVector<Value> TileProduct::loadCodes(Value k, Value weightRow) {
   Value shift = code.float32(0x1p126);
   SmallVector<Value> values;
   for (int64_t i = 0; i < perLoad / 2; ++i) {
+    // Codes lie as [.., N, K / 2] or as [.., N, K / 32, 16].
     SmallVector<Value> at(place);
-    at.push_back(code.add(code.divide(loadColumn, 2), i));
+    Value byte = code.add(code.divide(loadColumn, 2), i);
+    if (cast<MemRefType>(storage[0].getType()).getRank() > static_cast<int64_t>(place.size()))
+      at.push_back(byte);
+    else
+      at.back() = code.add(code.mul(block, depth / 2), byte);
     Value pair = memref::LoadOp::create(code, loc, storage[0], at);
     Value codes = arith::ExtUIOp::create(code, loc, code.getI32Type(), pair);
     for (int64_t nibble : {0, 4}) {

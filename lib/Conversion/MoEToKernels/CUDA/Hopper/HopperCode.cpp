@@ -227,16 +227,16 @@ Value WarpgroupProduct::fromRegisters(ArrayRef<Value> registers) {
   return sums;
 }
 
+Value WarpgroupProduct::getRow(int64_t half) {
+  Value ofWarp = code.times(code.warpInWarpgroup(), 16);
+  return code.plus(code.add(ofWarp, code.shiftedRight(code.laneNumber(), 2)), 8 * half);
+}
+
 void WarpgroupProduct::forEachPair(
-    Value sums,
-    function_ref<void(Value row, Value column, Value first, Value second)> body) {
-  Value lane = code.laneNumber();
-  Value firstRow = code.add(code.times(code.warpInWarpgroup(), 16), code.shiftedRight(lane, 2));
-  Value firstColumn = code.times(code.andBits(lane, 3), 2);
-  for (int64_t group = 0; group < columns / 8; ++group)
-    for (int64_t half = 0; half < 2; ++half) {
-      int64_t i = group * 4 + half * 2;
-      body(code.plus(firstRow, 8 * half), code.plus(firstColumn, 8 * group), getRegister(sums, i),
-           getRegister(sums, i + 1));
-    }
+    Value sums, int64_t half, function_ref<void(Value column, Value first, Value second)> body) {
+  Value firstColumn = code.times(code.andBits(code.laneNumber(), 3), 2);
+  for (int64_t group = 0; group < columns / 8; ++group) {
+    int64_t i = group * 4 + half * 2;
+    body(code.plus(firstColumn, 8 * group), getRegister(sums, i), getRegister(sums, i + 1));
+  }
 }

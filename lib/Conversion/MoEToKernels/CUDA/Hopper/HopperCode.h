@@ -111,10 +111,12 @@ public:
   /// Waits until at most `pending` commits still run.
   void wait(int64_t pending);
 
-  /// Calls `body` for each pair of neighbouring sums of this thread: their row (0 to 63), the first
-  /// one's column, and their values.
-  void forEachPair(Value sums,
-                   function_ref<void(Value row, Value column, Value first, Value second)> body);
+  /// A thread has results in two rows (`half` 0 and 1): which of the 64 they are.
+  Value getRow(int64_t half);
+  /// Calls `body` for each pair of neighbours in that row: the first one's column, and both values.
+  void forEachPair(Value sums, int64_t half,
+                   function_ref<void(Value column, Value first, Value second)> body);
+  int64_t getColumns() const { return columns; }
   Value getRegister(Value sums, int64_t i);
   Value fromRegisters(ArrayRef<Value> registers);
 

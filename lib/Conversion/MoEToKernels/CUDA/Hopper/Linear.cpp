@@ -14,6 +14,8 @@
 #include "moec/Dialect/MoE/IR/MoE.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::moec;
@@ -46,10 +48,11 @@ constexpr int64_t sharedBytes = sumsOffset + sumsBytes;
 
 class LinearBlock {
 public:
-  LinearBlock(HopperCode &code, moe::LinearOp op, ValueRange operands, Value result)
+  LinearBlock(HopperCode &code, moe::LinearOp op, ValueRange operands, Value result,
+              const TargetDescription &target)
       : code(code), op(op), columns(moe::getLogicalShape(op.getWeight().getType())[0]),
         elements(moe::getLogicalShape(op.getWeight().getType())[1]), input(operands[0]), weight(operands[1]),
-        result(result) {
+        result(result), isInvariant(target.batchInvariant) {
     auto next = operands.begin() + 2;
     bias = op.getBias() ? *next++ : Value();
     residual = op.getResidual() ? *next++ : Value();
@@ -58,7 +61,10 @@ public:
 
   void build(Value workgroup) {
     block = code.toInt32(workgroup);
-    Value isFew = code.compare(arith::CmpIPredicate::sle, rows, code.int32(fewRows.rows));
+    // The two shapes add in different orders.
+    Value isFew = isInvariant
+                      ? code.boolean(false)
+                      : code.compare(arith::CmpIPredicate::sle, rows, code.int32(fewRows.rows));
     // Registers move once for both shapes: the roles are the outer branch.
     SlotRing many(code, manyRows.slots, 1, 2), few(code, fewRows.slots, 1, 2);
     Map maps[] = {makeMaps(manyRows), makeMaps(fewRows)};
@@ -102,12 +108,20 @@ private:
   SmallVector<Value> forEachTile(
       const Shape &shape, ValueRange initial,
       function_ref<SmallVector<Value>(Value row, Value column, ValueRange carried)> body) {
+    // Blocks at work at the same time share few rows and few columns, which the L2 cache holds:
+    // tiles go through bands of rows, column by column.
+    constexpr int64_t band = 16;
+    int64_t columnTiles = llvm::divideCeil(columns, shape.columns);
     Value rowTiles = arith::CeilDivUIOp::create(code, code.getLoc(), rows, code.int32(shape.rows));
-    Value tiles = code.times(rowTiles, llvm::divideCeil(columns, shape.columns));
+    Value tiles = code.times(rowTiles, columnTiles);
     return loop32(block, tiles, blocks, initial, [&](Value tile, ValueRange carried) {
-      Value row = code.times(code.remainder(tile, rowTiles), shape.rows);
-      Value column = code.times(code.divide(tile, rowTiles), shape.columns);
-      return body(row, column, carried);
+      Value ofBand = code.int32(band * columnTiles);
+      Value first = code.times(code.divide(tile, ofBand), band);
+      Value inBand = code.remainder(tile, ofBand);
+      Value height = code.minimum(code.sub(rowTiles, first), code.int32(band));
+      Value row = code.add(first, code.remainder(inBand, height));
+      Value column = code.divide(inBand, height);
+      return body(code.times(row, shape.rows), code.times(column, shape.columns), carried);
     });
   }
 
@@ -218,12 +232,21 @@ private:
   }
 
   void store(WarpgroupProduct &product, Value sums, Value firstRow, Value firstColumn) {
-    product.forEachPair(sums, [&](Value row, Value column, Value first, Value second) {
-      Value r = code.add(firstRow, row), c = code.add(firstColumn, column);
-      Value isInside = code.both(code.compare(arith::CmpIPredicate::slt, r, rows),
-                                 code.compare(arith::CmpIPredicate::slt, c, code.int32(columns)));
-      code.when(isInside, [&] { storePair(code.toIndex(r), code.toIndex(c), first, second); });
-    });
+    // A thread's results lie in two rows.
+    for (int64_t half = 0; half < 2; ++half) {
+      Value row = code.add(firstRow, product.getRow(half));
+      code.when(code.compare(arith::CmpIPredicate::slt, row, rows), [&] {
+        Value r = code.toIndex(row);
+        product.forEachPair(sums, half, [&](Value column, Value first, Value second) {
+          Value c = code.add(firstColumn, column);
+          auto storeHere = [&] { storePair(r, code.toIndex(c), first, second); };
+          if (columns % product.getColumns() == 0)
+            storeHere();
+          else
+            code.when(code.compare(arith::CmpIPredicate::slt, c, code.int32(columns)), storeHere);
+        });
+      });
+    }
   }
 
   void storePair(Value row, Value column, Value first, Value second) {
@@ -235,13 +258,21 @@ private:
       if (residual)
         values[i] = code.add(values[i], code.loadFloat(residual, {row, c}));
     }
-    code.storeFloats(code.fromLanes(values), result, {row, column});
+    // The number of columns is even, so that a pair is aligned to its size.
+    Type element = cast<MemRefType>(result.getType()).getElementType();
+    Value pair = code.fromLanes(values);
+    if (!element.isF32())
+      pair = arith::TruncFOp::create(code, code.getLoc(), VectorType::get({2}, element), pair);
+    vector::StoreOp::create(code, code.getLoc(), pair, result, ValueRange{row, column},
+                            /*nontemporal=*/false,
+                            llvm::MaybeAlign(element.getIntOrFloatBitWidth() / 4));
   }
 
   HopperCode &code;
   moe::LinearOp op;
   int64_t columns, elements;
   Value input, weight, bias, residual, result, rows, block;
+  bool isInvariant;
 };
 
 class HopperLinearStrategy : public KernelStrategy {
@@ -268,15 +299,26 @@ public:
     return sharedBytes;
   }
 
-  OpFoldResult countWorkgroups(OpBuilder &builder, Operation *,
+  /// No more blocks than tiles, and none without rows.
+  OpFoldResult countWorkgroups(OpBuilder &builder, Operation *op,
                                const TargetDescription &) const override {
-    return builder.getIndexAttr(blocks);
+    auto linear = cast<moe::LinearOp>(op);
+    CodeBuilder code(op->getLoc(), builder);
+    int64_t columnTiles = llvm::divideCeil(moe::getLogicalShape(linear.getWeight().getType())[0],
+                                           fewRows.columns);
+    OpFoldResult rows = tensor::getMixedSize(builder, op->getLoc(), linear.getInput(), 0);
+    if (auto count = getConstantIntValue(rows))
+      return builder.getIndexAttr(
+          std::min<int64_t>(llvm::divideCeil(*count, fewRows.rows) * columnTiles, blocks));
+    Value rowTiles = arith::CeilDivUIOp::create(code, code.getLoc(), cast<Value>(rows),
+                                                code.index(fewRows.rows));
+    return code.minimum(code.mul(rowTiles, columnTiles), code.index(blocks));
   }
 
   void build(OpBuilder &builder, Operation *op, ValueRange operands, ValueRange results, Value,
-             Value workgroup, const TargetDescription &) const override {
+             Value workgroup, const TargetDescription &target) const override {
     HopperCode code(op->getLoc(), builder, threads);
-    LinearBlock(code, cast<moe::LinearOp>(op), operands, results[0]).build(workgroup);
+    LinearBlock(code, cast<moe::LinearOp>(op), operands, results[0], target).build(workgroup);
   }
 };
 
