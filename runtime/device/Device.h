@@ -75,6 +75,14 @@ struct LaunchShape {
   bool overlap = false; // may begin while the launch before it ends; its code waits where it must
 };
 
+// What a launch hands to its kernel.
+struct KernelParameters {
+  std::uint32_t bindings = 0;
+  std::uint32_t dimensions = 0;
+  std::uint32_t tensorMaps = 0;
+  bool hasScratch = false;
+};
+
 // A kernel of a loaded code; null: none. Whose it is, only its device knows.
 using KernelHandle = const void *;
 
@@ -82,8 +90,10 @@ using KernelHandle = const void *;
 class KernelSet {
 public:
   virtual ~KernelSet() = default;
-  // An error when there is no such kernel or when it cannot be launched in this shape.
-  virtual Result<KernelHandle> find(std::string_view name, const LaunchShape &shape) = 0;
+  // An error when there is no such kernel, or where the device can tell that it takes other
+  // parameters or cannot be launched in this shape.
+  virtual Result<KernelHandle> find(std::string_view name, const LaunchShape &shape,
+                                    const KernelParameters &parameters) = 0;
 };
 
 struct DeviceCode {
@@ -120,10 +130,7 @@ struct ReadyCommand {
   std::uint32_t command;    // its number in the program, for messages
   std::uint64_t bytes;
   // What follows counts on devices with memory of their own only.
-  std::uint32_t bufferCount;
-  std::uint32_t dimensionCount;
-  std::uint32_t tensorMapCount;
-  bool hasScratch;
+  KernelParameters parameters;
   LaunchShape shape;
   const EncodedTensorMap *tensorMaps;
 };

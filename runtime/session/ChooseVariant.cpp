@@ -74,14 +74,12 @@ std::vector<VariantFit> fitVariants(const Manifest &manifest) {
 Result<VariantChoice> chooseVariant(const Manifest &manifest, std::string_view target,
                                     const DeviceChoice &device, std::string_view place) {
   std::string reasons;
-  bool anyWelcome = false;
   for (const Variant &variant : manifest.variants()) {
     if (!target.empty() && variant.target() != target) {
       reasons += (reasons.empty() ? "" : ", ") + variant.target();
       continue;
     }
     VariantPlace found = placeOf(variant, device);
-    anyWelcome |= found.isWelcome;
     if (found.missing.empty())
       return VariantChoice{&variant, found.cudaDevice};
     if (!target.empty() && !found.isWelcome)
@@ -107,8 +105,8 @@ Result<VariantChoice> chooseVariant(const Manifest &manifest, std::string_view t
       "no variant of the bundle runs on " +
           (isAnywhere ? "this machine" : "the device " + inQuotes(device.name)) + ":" + reasons,
       std::string(place),
-      !anyWelcome ? "run it on another device (--device), or compile the model for this one"
-                  : "compile the model for this machine (--target=cpu)");
+      isAnywhere ? "compile the model for this machine (--target=cpu)"
+                 : "allow other devices (--device=auto), or compile the model for this one");
 }
 
 Result<std::shared_ptr<Device>> openDevice(const VariantChoice &choice, unsigned threads) {

@@ -62,7 +62,11 @@ Result<CompiledProgram> CompiledProgram::create(const moec::bundle::Program &pro
     }
     const Launch &launch = each.launch();
     command.shape = {launch.threads(), launch.shared_bytes(), launch.overlap()};
-    Result<KernelHandle> kernel = kernels.find(launch.kernel(), command.shape);
+    command.parameters = {static_cast<std::uint32_t>(launch.bindings_size()),
+                          static_cast<std::uint32_t>(launch.dimensions_size()),
+                          static_cast<std::uint32_t>(launch.tensor_maps_size()),
+                          launch.has_scratch_bytes()};
+    Result<KernelHandle> kernel = kernels.find(launch.kernel(), command.shape, command.parameters);
     if (kernel.isOk())
       command.kernel = *kernel;
     else
@@ -73,7 +77,6 @@ Result<CompiledProgram> CompiledProgram::create(const moec::bundle::Program &pro
     command.dimensions = expressions(launch.dimensions());
     command.workgroups = SizeExpression(launch.workgroups());
     command.scratchBytes = SizeExpression(launch.scratch_bytes());
-    command.hasScratch = launch.has_scratch_bytes();
     command.flops = SizeExpression(launch.flops());
     command.bytesMoved = SizeExpression(launch.bytes_moved());
     for (const moec::bundle::TensorMap &map : launch.tensor_maps())

@@ -51,7 +51,7 @@ private:
     SizeExpression scratchBytes;
     SizeExpression flops;
     SizeExpression bytesMoved;
-    bool hasScratch = false;
+    KernelParameters parameters;
     LaunchShape shape;
     std::vector<TensorMap> tensorMaps;
   };

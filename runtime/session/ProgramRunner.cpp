@@ -217,10 +217,7 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
     each.kernel = command.kernel;
     each.arguments = {address, dimension};
     each.command = static_cast<std::uint32_t>(i);
-    each.bufferCount = static_cast<std::uint32_t>(command.operands.size());
-    each.dimensionCount = static_cast<std::uint32_t>(command.dimensions.size());
-    each.tensorMapCount = static_cast<std::uint32_t>(command.tensorMaps.size());
-    each.hasScratch = command.hasScratch;
+    each.parameters = command.parameters;
     each.shape = command.shape;
     each.tensorMaps = tensorMap;
     tensorMap += command.tensorMaps.size();
@@ -253,7 +250,7 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
       continue;
     scratchNeeded = std::max(scratchNeeded, static_cast<std::uint64_t>(*scratch));
     each.workgroups = static_cast<std::uint32_t>(*workgroups);
-    if (each.tensorMapCount != 0 && problems.empty())
+    if (each.parameters.tensorMaps != 0 && problems.empty())
       if (Status status = encodeTensorMaps(each); !status.isOk())
         problems.add(commandName(i) + ": " + status.message());
     ready.push_back(each);
@@ -353,7 +350,7 @@ Status ProgramRunner::runStreaming(const std::function<Status(std::uint32_t)> &a
       MOERT_RETURN_IF_ERROR(acquire(command.operands[k].index));
       slots[k] = weights[command.operands[k].index].data;
     }
-    if (each.tensorMapCount != 0)
+    if (each.parameters.tensorMaps != 0)
       if (Status status = encodeTensorMaps(each); !status.isOk())
         return std::move(status).in(commandName(each.command));
     MOERT_RETURN_IF_ERROR(device->run({{&each, 1}, scratchNeeded, {}, {}}));

@@ -16,6 +16,9 @@ class DeviceConformance : public DeviceTest {};
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance, testing::Values("cpu", "cuda"),
                          [](const auto &info) { return info.param; });
 
+// What the kernel "add" takes.
+constexpr KernelParameters sum = {3, 1, 0, false};
+
 std::vector<std::byte> pattern(std::size_t count, unsigned seed) {
   std::vector<std::byte> bytes(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -171,11 +174,17 @@ TEST_P(DeviceConformance, LargeGridsAndEmptyLists) {
 }
 
 TEST_P(DeviceConformance, RefusesUnknownKernelsAndBrokenCode) {
-  EXPECT_TRUE(fails(kernels->find("absent", {.threads = 1}), ErrorCode::InvalidData,
+  EXPECT_TRUE(fails(kernels->find("absent", {.threads = 1}, {}), ErrorCode::InvalidData,
                     "the code has no kernel 'absent'"));
   EXPECT_TRUE(fails(device->load({"this is no code", "broken.code"}).status(),
                     ErrorCode::InvalidData, "broken.code: error: the code cannot be loaded"));
-  EXPECT_TRUE(isOk(kernels->find("add", {.threads = 1})));
+  EXPECT_TRUE(isOk(kernels->find("add", {.threads = 1}, sum)));
+  if (!isCuda()) // there parameters lie in arrays
+    return;
+  for (KernelParameters wrong : {KernelParameters{2, 1, 0, false}, KernelParameters{3, 1, 0, true},
+                                 KernelParameters{3, 0, 1, false}})
+    EXPECT_TRUE(fails(kernels->find("add", {.threads = 1}, wrong), ErrorCode::InvalidData,
+                      "kernel 'add' has 4 parameters; the launch gives "));
 }
 
 TEST_P(DeviceConformance, SaysWhenMemoryIsShort) {
@@ -298,16 +307,16 @@ TEST_P(DeviceConformance, TimesEveryCommand) {
 
 TEST_P(DeviceConformance, ChecksTheShapeOfLaunches) {
   if (!isCuda()) {
-    EXPECT_TRUE(isOk(kernels->find("add", {}))); // blocks of threads mean nothing to a CPU
+    EXPECT_TRUE(isOk(kernels->find("add", {}, sum))); // blocks of threads mean nothing to a CPU
     EncodedTensorMap map;
     EXPECT_TRUE(fails(device->encode({}, map), ErrorCode::Unsupported, "no tensor maps"));
     return;
   }
   EXPECT_TRUE(
-      fails(kernels->find("add", {.threads = 0}), ErrorCode::Unsupported, "with 0 threads"));
+      fails(kernels->find("add", {.threads = 0}, sum), ErrorCode::Unsupported, "with 0 threads"));
   EXPECT_TRUE(
-      fails(kernels->find("add", {.threads = 4096}), ErrorCode::Unsupported, "it can have"));
-  EXPECT_TRUE(fails(kernels->find("add", {.threads = 256, .sharedBytes = 1 << 20}),
+      fails(kernels->find("add", {.threads = 4096}, sum), ErrorCode::Unsupported, "it can have"));
+  EXPECT_TRUE(fails(kernels->find("add", {.threads = 256, .sharedBytes = 1 << 20}, sum),
                     ErrorCode::Unsupported, "shared memory"));
   // More than 48 KiB must be asked for; a launch that overlaps is as good as one that does not.
   Integers x(*device, counting(512)), z(*device, 512);
@@ -341,8 +350,7 @@ TEST_P(DeviceConformance, TensorMapsCutTiles) {
   EncodedTensorMap map;
   ASSERT_TRUE(isOk(device->encode(shape, map)));
   Commands commands(**code);
-  commands.launch("tiles", 3, {source.span(), result.span()}, {}, 0, {.threads = 128});
-  commands.addTensorMap(map);
+  commands.launch("tiles", 3, {source.span(), result.span()}, {}, 0, {.threads = 128}, &map);
   ASSERT_TRUE(isOk(device->run(commands.list())));
   Values got = result.read();
   for (std::size_t w = 0; w < 3; ++w)

@@ -90,24 +90,23 @@ public:
   void launch(std::string_view name, std::uint32_t workgroups,
               std::initializer_list<MemorySpan> bindings,
               std::initializer_list<std::int64_t> dimensions, std::uint64_t scratchBytes = 0,
-              const LaunchShape &shape = {.threads = 256}) {
-    auto kernel = kernels.find(name, shape);
-    ASSERT_TRUE(isOk(kernel)) << std::string(name);
+              const LaunchShape &shape = {.threads = 256},
+              const EncodedTensorMap *tensorMap = nullptr) {
     ReadyCommand &command = add(bindings, dimensions);
-    command.kernel = *kernel;
     command.workgroups = workgroups;
-    command.hasScratch = scratchBytes != 0;
+    command.parameters.hasScratch = scratchBytes != 0;
+    command.parameters.tensorMaps = tensorMap ? 1 : 0;
+    command.tensorMaps = tensorMap;
     command.shape = shape;
+    auto kernel = kernels.find(name, shape, command.parameters);
+    ASSERT_TRUE(isOk(kernel)) << std::string(name);
+    command.kernel = *kernel;
     most = std::max(most, scratchBytes);
   }
   void copy(MemorySpan from, MemorySpan to) {
     ReadyCommand &command = add({from, to}, {});
     command.bytes = from.bytes;
     command.workgroups = 1;
-  }
-  void addTensorMap(const EncodedTensorMap &map) {
-    commands.back().tensorMaps = &map;
-    commands.back().tensorMapCount = 1;
   }
   CommandList list() const { return {commands, most, upload, download}; }
 
@@ -121,8 +120,8 @@ private:
       addresses.push_back(span.data);
     ReadyCommand command = {};
     command.arguments = {addresses.data(), sizes.emplace_back(dimensions).data()};
-    command.bufferCount = static_cast<std::uint32_t>(bindings.size());
-    command.dimensionCount = static_cast<std::uint32_t>(dimensions.size());
+    command.parameters.bindings = static_cast<std::uint32_t>(bindings.size());
+    command.parameters.dimensions = static_cast<std::uint32_t>(dimensions.size());
     command.command = static_cast<std::uint32_t>(commands.size());
     return commands.emplace_back(command);
   }

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -145,6 +146,37 @@ TEST_P(DeviceProgram, GeneratesTheSameWithAndWithoutGraphs) {
   }
   EXPECT_EQ(texts[0].size(), 60u);
   EXPECT_EQ(texts[0], texts[1]);
+}
+
+// Two threads hand over steps, recordings and copies at once.
+TEST_P(DeviceProgram, SeveralSessionsShareAModel) {
+  loadModel(true);
+  ASSERT_TRUE(model);
+  auto use = [&](unsigned seed) {
+    auto session = Session::create(model);
+    ASSERT_TRUE(isOk(session));
+    for (unsigned round = 0; round < 3; ++round) {
+      Sequence sequence = *session->createSequence();
+      Ids history;
+      for (unsigned i = 0; i < 30; ++i)
+        feed(*session, sequence, history, randomIds(1 + i % 2, seed + i), true);
+      ASSERT_TRUE(isOk(session->release(sequence)));
+    }
+  };
+  std::thread thread([&] { use(100); });
+  use(200);
+  thread.join();
+}
+
+TEST_P(DeviceProgram, AutoTakesTheFirstVariantThatFits) {
+  writeTestBundle(folder / "b", {.cuda = true});
+  auto bundle = Bundle::open(folder / "b");
+  ASSERT_TRUE(isOk(bundle));
+  auto loaded = Model::load(*bundle, {.threads = 1});
+  ASSERT_TRUE(isOk(loaded));
+  bool hasGpu = cuda::findDevice({7, 0, false, 0}, -1).index >= 0;
+  EXPECT_EQ((*loaded)->variant(), hasGpu ? "cuda:sm_70" : "cpu:x86-64");
+  EXPECT_EQ((*loaded)->device()->isHostAccessible(), !hasGpu);
 }
 
 TEST_P(DeviceProgram, RunsOnPlainTensors) {

@@ -1,5 +1,6 @@
 // How long a launch takes by itself: no test, for people who change the thread pool.
 //   launch-benchmark [THREADS [DEVICE]]
+#include "runtime/device/Device.h"
 #include "runtime/device/cpu/ThreadPool.h"
 #include "runtime/session/Session.h"
 #include "test/Runtime/TestBundle.h"
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 static void nothing(const moert_kernel_arguments *, void *, std::int64_t) {}
@@ -15,6 +17,28 @@ static void aMicrosecond(const moert_kernel_arguments *, void *, std::int64_t) {
   auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(1);
   while (std::chrono::steady_clock::now() < end) {
   }
+}
+
+// How fast a device takes content that threads make up.
+static bool measureFilling(moert::Device &device) {
+  constexpr std::uint64_t bytes = std::uint64_t(1) << 30;
+  auto memory = device.allocate(bytes, "a benchmark");
+  auto filler = device.makeFiller();
+  if (!memory.isOk() || !filler.isOk())
+    return false;
+  auto read = [](std::uint64_t offset, std::span<std::byte> piece) -> moert::Status {
+    std::memset(piece.data(), static_cast<int>(offset >> 20), piece.size());
+    return {};
+  };
+  for (const char *round : {"first", "second"}) {
+    auto start = std::chrono::steady_clock::now();
+    if (!(*filler)->fill(memory->span(), read).isOk() || !device.synchronise().isOk())
+      return false;
+    std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    std::printf("filling 1 GiB of %s, %s time: %.1f GB/s\n", device.name().c_str(), round,
+                static_cast<double>(bytes) / time.count() / 1e9);
+  }
+  return true;
 }
 
 // A whole step of the test bundle: three launches that do next to nothing.
@@ -45,7 +69,7 @@ static bool measureSteps(unsigned threads, const char *device, bool captureGraph
   std::sort(times.begin(), times.end());
   std::printf("a step of 1 token, 3 launches, %s graphs: best %.0f, median %.0f nanoseconds\n",
               captureGraphs ? "with" : "without", times.front(), times[times.size() / 2]);
-  return true;
+  return !captureGraphs || measureFilling(*(*model)->device());
 }
 
 int main(int argc, char **argv) {

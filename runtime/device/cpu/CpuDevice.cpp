@@ -24,7 +24,8 @@ class CpuKernels final : public KernelSet {
 public:
   explicit CpuKernels(std::unique_ptr<KernelLibrary> library) : library(std::move(library)) {}
 
-  Result<KernelHandle> find(std::string_view name, const LaunchShape &) override {
+  Result<KernelHandle> find(std::string_view name, const LaunchShape &,
+                            const KernelParameters &) override {
     if (moert_kernel_function function = library->find(name))
       return reinterpret_cast<KernelHandle>(function);
     return Status(ErrorCode::InvalidData, "the code has no kernel " + inQuotes(name));

@@ -230,13 +230,13 @@ CUresult CudaDevice::launch(const ReadyCommand &command, CUstream stream) {
   // The driver reads each parameter from where its pointer says.
   std::byte *scratchAddress = scratch.data();
   parameters.clear();
-  for (std::uint32_t i = 0; i < command.bufferCount; ++i)
+  for (std::uint32_t i = 0; i < command.parameters.bindings; ++i)
     parameters.push_back(const_cast<void **>(command.arguments.buffers + i));
-  for (std::uint32_t i = 0; i < command.dimensionCount; ++i)
+  for (std::uint32_t i = 0; i < command.parameters.dimensions; ++i)
     parameters.push_back(const_cast<std::int64_t *>(command.arguments.dimensions + i));
-  if (command.hasScratch)
+  if (command.parameters.hasScratch)
     parameters.push_back(&scratchAddress);
-  for (std::uint32_t i = 0; i < command.tensorMapCount; ++i)
+  for (std::uint32_t i = 0; i < command.parameters.tensorMaps; ++i)
     parameters.push_back(const_cast<EncodedTensorMap *>(command.tensorMaps + i));
   const LaunchShape &shape = command.shape;
   if (!shape.overlap)

@@ -102,9 +102,36 @@ Status Kernels::allow(Kernel &kernel, const LaunchShape &shape) const {
   return {};
 }
 
-Result<KernelHandle> Kernels::find(std::string_view name, const LaunchShape &shape) {
+// The driver reads as many parameters as the kernel has, whatever it is given.
+Status Kernels::check(const Kernel &kernel, const KernelParameters &parameters) const {
+  if (!context->driver.cuFuncGetParamInfo) // before CUDA 12.4 nobody can tell
+    return {};
+  std::size_t pointers =
+      std::size_t(parameters.bindings) + parameters.dimensions + (parameters.hasScratch ? 1 : 0);
+  std::size_t count = pointers + parameters.tensorMaps, offset = 0, bytes = 0, found = 0;
+  bool fits = true;
+  CUresult result;
+  while ((result = context->driver.cuFuncGetParamInfo(kernel.function, found, &offset, &bytes)) ==
+         CUDA_SUCCESS) {
+    fits &= bytes == (found < pointers ? sizeof(CUdeviceptr) : sizeof(EncodedTensorMap));
+    ++found;
+  }
+  if ((fits && found == count) || result != CUDA_ERROR_INVALID_VALUE) // the end, or nobody can tell
+    return {};
+  return {ErrorCode::InvalidData, "kernel " + inQuotes(kernel.name) + " has " +
+                                      std::to_string(found) + " parameters; the launch gives " +
+                                      std::to_string(parameters.bindings) + " bindings, " +
+                                      std::to_string(parameters.dimensions) + " dimensions, " +
+                                      (parameters.hasScratch ? "" : "no ") + "scratch space and " +
+                                      std::to_string(parameters.tensorMaps) + " tensor maps" +
+                                      (found == count ? ", of other sizes" : "")};
+}
+
+Result<KernelHandle> Kernels::find(std::string_view name, const LaunchShape &shape,
+                                   const KernelParameters &parameters) {
   Context::Scope scope(*context);
   MOERT_ASSIGN_OR_RETURN(Kernel * kernel, look(name));
+  MOERT_RETURN_IF_ERROR(check(*kernel, parameters));
   MOERT_RETURN_IF_ERROR(allow(*kernel, shape));
   return static_cast<KernelHandle>(kernel);
 }

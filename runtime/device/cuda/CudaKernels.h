@@ -24,12 +24,14 @@ public:
                                                  const DeviceCode &code);
   ~Kernels() override;
 
-  Result<KernelHandle> find(std::string_view name, const LaunchShape &shape) override;
+  Result<KernelHandle> find(std::string_view name, const LaunchShape &shape,
+                            const KernelParameters &parameters) override;
 
 private:
   explicit Kernels(std::shared_ptr<const Context> context) : context(std::move(context)) {}
   CUresult loadModule(const std::string &image, std::string &log);
   Result<Kernel *> look(std::string_view name);
+  Status check(const Kernel &kernel, const KernelParameters &parameters) const;
   Status allow(Kernel &kernel, const LaunchShape &shape) const;
 
   std::shared_ptr<const Context> context;

@@ -65,6 +65,7 @@ namespace moert::cuda {
 
 // Functions of later versions; null where the driver has none.
 #define MOERT_CUDA_LATER_FUNCTIONS(FUNCTION)                                                       \
+  FUNCTION(cuFuncGetParamInfo, (CUfunction, std::size_t, std::size_t *, std::size_t *))            \
   FUNCTION(cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **))               \
   FUNCTION(cuTensorMapEncodeTiled,                                                                 \
            (EncodedTensorMap *, int, std::uint32_t, void *, const std::uint64_t *,                 \
