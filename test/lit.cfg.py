@@ -41,3 +41,5 @@ flags = cpu_flags()
 for feature, flag in (("avx2", "avx2"), ("avx512", "avx512bw"), ("amx", "amx_bf16")):
     if flag in flags:
         config.available_features.add(feature)
+if lit.util.which("ptxas", path):
+    config.available_features.add("ptxas")

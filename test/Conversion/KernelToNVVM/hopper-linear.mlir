@@ -1,0 +1,39 @@
+// RUN: %moec-opt %s --moec-cuda-kernel-pipeline | FileCheck %s --check-prefix=KERNEL
+// RUN: %moec-opt %s --moec-cuda-kernel-pipeline --moec-cuda-target-pipeline | FileCheck %s --check-prefix=TARGET
+
+// One warpgroup copies, two multiply; registers move to those that multiply.
+// KERNEL-LABEL: func.func @product
+// KERNEL:       plan.tensor_map %arg0 box [64, 128] : memref<?x7168xbf16>
+// KERNEL:       plan.tensor_map %arg1 box [64, 256] : memref<2048x7168xbf16>
+// KERNEL:       nvvm.mbarrier.init
+// KERNEL:       nvvm.fence.mbarrier.init
+// KERNEL:       nvvm.setmaxregister decrease 40
+// KERNEL:       nvvm.elect.sync
+// KERNEL:       nvvm.mbarrier.arrive.expect_tx
+// KERNEL-COUNT-2: nvvm.cp.async.bulk.tensor.shared.cluster.global
+// KERNEL:       nvvm.setmaxregister increase 232
+// KERNEL:       nvvm.wgmma.fence.aligned
+// KERNEL-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>
+// KERNEL:       nvvm.wgmma.commit.group.sync.aligned
+// KERNEL-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 256, k = 16>
+
+// Pointers, then the token count, then the maps by value; what the runtime needs to make them stands at the function.
+// TARGET:       llvm.mlir.global external @moec_dynamic_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
+// TARGET:       llvm.func @product(
+// TARGET-SAME:    !llvm.ptr {llvm.noalias}
+// TARGET-SAME:    i64, %arg4: i64
+// TARGET-SAME:    llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant
+// TARGET-SAME:    nvvm.kernel, nvvm.maxntid = array<i32: 384, 1, 1>, nvvm.minctasm = 1 : i32
+// TARGET-SAME:    {binding = 0 : i64, box = array<i64: 64, 128>, dimensions = array<i64: 0, -1>, element = bf16, sizes = array<i64: 0, 7168>}
+// TARGET:       llvm.inline_asm
+// TARGET-NOT:   nvvm.wgmma.mma_async
+module attributes {moec.target = "cuda:sm_90a"} {
+func.func @product(%x: memref<?x7168xbf16>, %w: memref<2048x7168xbf16>, %out: memref<?x2048xbf16>, %scratch: memref<?xi8>, %workgroup: index)
+    attributes {plan.kernel, plan.threads = 384} {
+  %a = bufferization.to_tensor %x restrict : memref<?x7168xbf16> to tensor<?x7168xbf16>
+  %b = bufferization.to_tensor %w restrict : memref<2048x7168xbf16> to tensor<2048x7168xbf16>
+  %y = moe.linear %a, %b {strategy = "cuda.linear.wgmma"} : tensor<?x7168xbf16>, tensor<2048x7168xbf16> -> tensor<?x2048xbf16>
+  bufferization.materialize_in_destination %y in restrict writable %out : (tensor<?x2048xbf16>, memref<?x2048xbf16>) -> ()
+  return
+}
+}
