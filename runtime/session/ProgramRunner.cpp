@@ -149,9 +149,12 @@ Status ProgramRunner::resize(std::span<const Shape> shapes) {
     }
     MOERT_RETURN_IF_ERROR(measure(outputs.size(i), output, shape));
   }
+  // Recordings use the old addresses.
   MOERT_ASSIGN_OR_RETURN(bool inputsMoved, inputs.resize(*device, "the inputs"));
+  if (inputsMoved)
+    recordings.clear();
   MOERT_ASSIGN_OR_RETURN(bool outputsMoved, outputs.resize(*device, "the outputs"));
-  if (inputsMoved || outputsMoved)
+  if (outputsMoved)
     recordings.clear();
   return {};
 }
@@ -170,7 +173,7 @@ Status ProgramRunner::resizeArenas() {
     scales[i] = *scale;
     if (arenas[i].data() && bytes <= arenas[i].size())
       continue;
-    recordings.clear(); // they use the old address
+    recordings.clear();
     arenas[i].release();
     MOERT_ASSIGN_OR_RETURN(arenas[i], device->allocate(bytes, "temporaries"));
 #ifndef NDEBUG

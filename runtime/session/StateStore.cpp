@@ -67,13 +67,17 @@ Status StateStore::resize(Kind kind, std::uint32_t capacity) {
               "a state pool of " + std::to_string(capacity) + " blocks exceeds all memory"};
   }
   // A failure halfway leaves some memory larger than its span says: harmless.
-  for (State &state : states)
-    if (state.kind == kind)
-      MOERT_RETURN_IF_ERROR(
-          device->grow(state.memory, state.bytes * capacity, "the state of sequences"));
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    State &state = states[i];
+    if (state.kind != kind)
+      continue;
+    MOERT_RETURN_IF_ERROR(
+        device->grow(state.memory, state.bytes * capacity, "the state of sequences"));
+    pools[i].data = state.memory.data();
+  }
   for (std::size_t i = 0; i < states.size(); ++i)
-    pools[i] = {states[i].memory.data(),
-                states[i].kind == kind ? states[i].bytes * capacity : pools[i].bytes};
+    if (states[i].kind == kind)
+      pools[i].bytes = states[i].bytes * capacity;
   free[kind].grow(capacity);
   return {};
 }

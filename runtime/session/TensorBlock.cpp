@@ -22,10 +22,11 @@ Result<bool> TensorBlock::resize(Device &device, std::string_view what) {
   deviceMemory.release();
   hostMemory.release();
   std::uint64_t room = (end + granule - 1) / granule * granule;
-  MOERT_ASSIGN_OR_RETURN(deviceMemory, device.allocate(room, what));
+  MOERT_ASSIGN_OR_RETURN(DeviceMemory fresh, device.allocate(room, what));
   if (!device.isHostAccessible()) {
     MOERT_ASSIGN_OR_RETURN(hostMemory, device.allocateHost(room, what));
   }
+  deviceMemory = std::move(fresh); // both, or neither
   return true;
 }
 
