@@ -179,8 +179,10 @@ TEST_P(DeviceConformance, RefusesUnknownKernelsAndBrokenCode) {
   EXPECT_TRUE(fails(device->load({"this is no code", "broken.code"}).status(),
                     ErrorCode::InvalidData, "broken.code: error: the code cannot be loaded"));
   EXPECT_TRUE(isOk(kernels->find("add", {.threads = 1}, sum)));
-  if (!isCuda()) // there parameters lie in arrays
+  if (!isCuda()) // there parameters lie in arrays, and there are no cubins
     return;
+  EXPECT_TRUE(fails(device->load({cudaTestKernels, "k.ptx", "a text", "k.cubin"}).status(),
+                    ErrorCode::InvalidData, "k.cubin: error: the code cannot be loaded: it is no"));
   for (KernelParameters wrong : {KernelParameters{2, 1, 0, false}, KernelParameters{3, 1, 0, true},
                                  KernelParameters{3, 0, 1, false}})
     EXPECT_TRUE(fails(kernels->find("add", {.threads = 1}, wrong), ErrorCode::InvalidData,

@@ -1,13 +1,15 @@
 // What is said when there is no use in NVIDIA's driver. A fake one stands in for it
 // (FakeCudaDriver.c); the driver is opened once in a process, so each case has a process of its
 // own.
+#include "runtime/device/cuda/Cubin.h"
 #include "runtime/device/cuda/CudaDevice.h"
-#include "test/Runtime/Support.h"
+#include "test/Runtime/TestBundle.h"
 
 #include <cstdio>
 #include <cstdlib>
 
 using namespace moert;
+using namespace moert::test;
 
 namespace {
 
@@ -69,4 +71,24 @@ TEST_F(Driver, ADeviceThatCannotBeOpenedIsAnError) {
   };
   EXPECT_EXIT(sayWith("", open(0)), zero, "cuda:0: error: cuDevicePrimaryCtxRetain failed");
   EXPECT_EXIT(sayWith("", open(7)), zero, "there is no device cuda:7; there are 1");
+}
+
+TEST(Cubin, MustBeWhole) {
+  // Any ELF file that calls itself one.
+  std::string code = readFile(testKernelsPath());
+  EXPECT_EQ(cuda::cubinProblem(code), "it is no machine code for GPUs of NVIDIA");
+  code[18] = static_cast<char>(190);
+  code[19] = 0;
+  EXPECT_EQ(cuda::cubinProblem(code), "");
+  for (std::size_t length = 0; length < code.size(); length += 41)
+    EXPECT_NE(cuda::cubinProblem(code.substr(0, length)), "") << length;
+  EXPECT_EQ(cuda::cubinProblem("a text"), "it is no ELF file");
+  // Whatever the headers say, nothing beyond the end is read.
+  std::string header = code.substr(0, 64);
+  for (std::size_t i = 16; i < header.size(); ++i)
+    for (char value : {'\0', '\x7f', '\xff'}) {
+      std::string changed = code;
+      changed[i] = value;
+      (void)cuda::cubinProblem(changed);
+    }
 }

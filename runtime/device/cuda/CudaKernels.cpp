@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/CudaKernels.h"
 
+#include "runtime/device/cuda/Cubin.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -24,6 +26,9 @@ Result<std::unique_ptr<KernelSet>> Kernels::load(std::shared_ptr<const Context> 
   std::unique_ptr<Kernels> kernels(new Kernels(std::move(context)));
   std::string log;
   if (!code.cubin.empty()) {
+    if (std::string problem = cubinProblem(code.cubin); !problem.empty())
+      return Status(ErrorCode::InvalidData, "the code cannot be loaded: " + problem,
+                    std::string(code.cubinName));
     CUresult result = kernels->loadModule(std::string(code.cubin), log);
     if (result == CUDA_SUCCESS)
       return std::unique_ptr<KernelSet>(std::move(kernels));
