@@ -45,7 +45,11 @@ def routes(rng):
     yield route_case("saturated", np.array([[40.0, 50.0, 60.0, 20.0]]), 2, "sigmoid",
                      comment="In f32 the first three sigmoids are 1 and tie.")
     yield underflow()
-    yield nan_row()
+    nan_logits = np.array([[math.nan, 1.0, math.nan, 3.0], [math.nan, -1.0, math.nan, math.nan], [math.nan] * 4])
+    for score in ("softmax", "sigmoid", "sqrt_softplus"):
+        for name, attributes in ((f"nan_{score}", {}), (f"nan_{score}_renormalize", dict(renormalize=True))):
+            yield route_case(name, nan_logits, 2, score, **attributes,
+                             comment="NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.")
     yield negative_infinity()
 
 
@@ -54,14 +58,6 @@ def underflow():
     return Case("underflow", dict(l=logits), "%r0, %r1 = moe.route softmax(%l) {top_k = 4} : {l} -> {result0}, {result1}",
                 [("f32", np.array([[1.0, math.exp(-150), math.exp(-200), math.exp(-300)]])), ("i32", np.array([[0, 2, 1, 3]]))],
                 comment="Softmax scores that are 0 in f32 keep the order of their logits.")
-
-
-def nan_row():
-    logits = Tensor("f32", [[math.nan, 1.0, math.nan, 3.0], [math.nan] * 4])
-    two = f.softmax(np.array([3.0, 1.0]))
-    return Case("nan_logits", dict(l=logits), "%r0, %r1 = moe.route softmax(%l) {renormalize, top_k = 2} : {l} -> {result0}, {result1}",
-                [("f32", np.array([two, [math.nan] * 2])), ("i32", np.array([[3, 1], [0, 1]]))],
-                comment="NaN counts as -inf; a row of nothing else chooses the first experts, and its weights show it.")
 
 
 def negative_infinity():

@@ -73,13 +73,16 @@ def rope(x, positions, frequencies, magnitude=1.0, offset=0, interleaved=False):
 
 
 def softmax(x):
+    if np.max(x) == -np.inf:
+        return np.zeros_like(x)
     e = np.exp(x - np.max(x))
     return e / e.sum()
 
 
 def route(logits, k, score, bias=None, groups=1, top_groups=1, renormalize=False, scale=1.0):
-    """-> weights, indices. Scores are compared in float32."""
+    """-> weights, indices. A logit that is NaN counts as -inf. Scores are compared in float32."""
     tokens, experts = logits.shape
+    logits = np.where(np.isnan(logits), -np.inf, logits)
     weights, indices = np.zeros((tokens, k)), np.zeros((tokens, k), np.int32)
     for t in range(tokens):
         if score == "softmax":
@@ -103,7 +106,7 @@ def route(logits, k, score, bias=None, groups=1, top_groups=1, renormalize=False
         chosen = sorted(range(experts), key=lambda e: (-selection[e], e))[:k]
         w = s[chosen]
         if renormalize:
-            w = w / (w.sum() + (0.0 if score == "softmax" else 1e-20))
+            w = softmax(logits[t][chosen]) if score == "softmax" else w / (w.sum() + 1e-20)
         weights[t], indices[t] = w * scale, chosen
     return weights, indices
 

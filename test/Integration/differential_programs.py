@@ -248,7 +248,19 @@ def layer(p, rng):
     p.results = [("z", x)]
 
 
-FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer]
+def many_choices(p, rng):
+    """Experts for more choices than a vector has lanes."""
+    x = p.normal("x", "f32", 32)
+    for k in (6, 18, 33):
+        count = k + 7
+        logits, w, i = p.normal(f"logits{k}", "f32", count), tensor("f32", k), tensor("i32", k)
+        p.line(f"%w{k}, %i{k} = moe.route softmax(%logits{k}) {{renormalize, top_k = {k}}} : {logits} -> {w}, {i}")
+        up, down = p.matrix(f"up{k}", "mxfp4", count, 64, 32), p.matrix(f"down{k}", "mxfp4", count, 32, 32)
+        p.line(f"%y{k} = moe.experts %x to %i{k}, %w{k} gate_up(%up{k} : {up}) down(%down{k} : {down}) <silu> : {x}, {i}, {w} -> {x}")
+        p.results += [(f"y{k}", x), (f"i{k}", i)]
+
+
+FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices]
 
 
 def make(folder, seed, count):

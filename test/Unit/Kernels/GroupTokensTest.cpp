@@ -42,7 +42,8 @@ void checkGroups(const StrategyKernel &kernel, int64_t experts, int64_t choices,
 TEST(GroupTokens, SortsStablyByExpert) {
   std::mt19937 generator(1);
   for (auto [experts, choices] :
-       {std::pair(32, 4), std::pair(5, 2), std::pair(1, 1), std::pair(1024, 16)}) {
+       {std::pair(32, 4), std::pair(5, 2), std::pair(1, 1), std::pair(1024, 16), std::pair(40, 6),
+        std::pair(50, 18), std::pair(130, 33)}) {
     StrategyKernel kernel(
         [=](std::string tokens) { return getGroupText(tokens, experts, choices); });
     ASSERT_TRUE(kernel.isReady()) << kernel.getError();
@@ -132,7 +133,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, CombineSweep,
                                          CombineCase{2880, 4, false, "bf16", "bf16"},
                                          CombineCase{7168, 16, true, "bf16", "bf16"},
                                          CombineCase{7168, 2, true, "f32", "bf16"},
-                                         CombineCase{37, 2, true}, CombineCase{1, 1, false},
-                                         CombineCase{2049, 3, true}));
+                                         CombineCase{37, 2, true}, CombineCase{64, 6, true},
+                                         CombineCase{100, 18, false},
+                                         CombineCase{48, 33, true, "bf16", "bf16"},
+                                         CombineCase{1, 1, false}, CombineCase{2049, 3, true}));
 
 } // namespace

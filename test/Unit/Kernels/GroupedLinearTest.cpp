@@ -52,7 +52,7 @@ struct Activation {
 
 struct GroupedCase {
   std::string weight = "mxfp4", input = "f32", result = "f32";
-  int64_t n = 64, k = 64, topK = 1;
+  int64_t n = 64, k = 64, topK = 1, experts = 5;
   bool bias = false, gather = false, scatter = false;
   Activation activation;
   TestTarget target;
@@ -60,13 +60,12 @@ struct GroupedCase {
   int64_t getColumns() const { return activation.kind.empty() ? n : n / 2; }
 };
 
-constexpr int64_t experts = 5;
-
 class GroupedProblem {
 public:
   explicit GroupedProblem(const GroupedCase &shape, bool batchInvariant = false)
-      : shape(shape), generator(13), weight(shape.weight, experts, shape.n, shape.k, generator),
-        bias("bf16", experts * shape.n), packed(weight.pack()),
+      : shape(shape), generator(13),
+        weight(shape.weight, shape.experts, shape.n, shape.k, generator),
+        bias("bf16", shape.experts * shape.n), packed(weight.pack()),
         kernel([this](std::string tokens) { return makeText(tokens); }, shape.target.name,
                shape.target.getOptions(batchInvariant)) {
     bias.fillRandom(generator);
@@ -101,7 +100,7 @@ public:
   }
 
   void check(const GuardedResult &result) {
-    for (int64_t e = 0; e < experts; ++e)
+    for (int64_t e = 0; e < shape.experts; ++e)
       for (int64_t i = offsets[e]; i < offsets[e + 1]; ++i)
         for (int64_t column = 0; column < shape.getColumns(); ++column)
           ASSERT_NO_FATAL_FAILURE(checkElement(result, e, i, column));
@@ -192,13 +191,13 @@ private:
       count = std::to_string(std::stoll(rows) * shape.topK);
     KernelText text;
     text.inputs = {tensorArgument(rows + "x" + std::to_string(shape.k) + "x" + shape.input),
-                   tensorArgument(std::to_string(experts + 1) + "xi32"),
+                   tensorArgument(std::to_string(shape.experts + 1) + "xi32"),
                    tensorArgument(count + "xi32"),
                    {weight.getStorageType(), weight.getPackedType()}};
     std::string attributes = "top_k = " + std::to_string(shape.topK) + " : i64", biasText;
     if (shape.bias) {
       text.inputs.push_back(
-          tensorArgument(std::to_string(experts) + "x" + std::to_string(shape.n) + "xbf16"));
+          tensorArgument(std::to_string(shape.experts) + "x" + std::to_string(shape.n) + "xbf16"));
       biasText = " bias(%4 : " + text.inputs[4].value + ")";
     }
     if (!shape.activation.kind.empty())
@@ -250,6 +249,26 @@ TEST_P(GroupedLinearSweep, BitsOfATokenDoNotDependOnOthers) {
   for (int64_t i = 0; i < all.countPairs(); i += 3) {
     one.routeOnly(all, i);
     EXPECT_EQ(one.getRow(one.run(), 0), all.getRow(together, i)) << "place " << i;
+  }
+}
+
+TEST(GroupedLinear, ManyChoicesOfMoreExperts) {
+  for (int64_t choices : {6, 18, 33}) {
+    GroupedCase shape;
+    shape.topK = choices;
+    shape.experts = choices + 7;
+    shape.gather = shape.scatter = true;
+    shape.activation = {"swiglu", 1.702, 1, 7, true};
+    GroupedProblem problem(shape);
+    ASSERT_TRUE(problem.getKernel().isReady()) << problem.getKernel().getError();
+    for (int64_t tokens : {1, 2, 7}) {
+      // Every token goes to `choices` experts, other ones each.
+      std::vector<int64_t> counts(shape.experts, 0);
+      for (int64_t pair = 0; pair < tokens * choices; ++pair)
+        ++counts[(pair + pair / choices) % shape.experts];
+      problem.route(counts);
+      ASSERT_NO_FATAL_FAILURE(problem.check(problem.run()));
+    }
   }
 }
 

@@ -51,6 +51,8 @@ double orLowest(double value) { return std::isnan(value) ? -INFINITY : value; }
 std::vector<double> scoresOf(const RouteCase &shape, const std::vector<double> &logits) {
   std::vector<double> scores;
   double maximum = *std::max_element(logits.begin(), logits.end()), sum = 0;
+  if (shape.score == "softmax" && maximum == -INFINITY)
+    return std::vector<double>(logits.size(), 0.0);
   for (double x : logits)
     sum += std::exp(x - maximum);
   for (double x : logits)
@@ -140,9 +142,9 @@ protected:
         ASSERT_EQ(indices[t * shape.choices + j], expected.experts[j])
             << "token " << t << " choice " << j;
         double weight = expected.weights[j];
-        if (std::isfinite(weight))
-          ASSERT_NEAR(weights.get(t * shape.choices + j), weight, 2e-6 * std::abs(weight) + 1e-30)
-              << "token " << t << " choice " << j;
+        ASSERT_TRUE(std::isfinite(weight));
+        ASSERT_NEAR(weights.get(t * shape.choices + j), weight, 2e-6 * std::abs(weight) + 1e-30)
+            << "token " << t << " choice " << j;
       }
     }
   }
@@ -185,12 +187,9 @@ TEST_P(RouteSweep, NaNCountsAsMinusInfinity) {
   for (float &x : logits)
     if (generator() % 10 != 0)
       x = NAN;
-  // One number in every row, but for the first.
-  for (size_t i = 0; i < logits.size(); i += shape.experts)
-    logits[i + i % shape.experts] = 0.5f;
-  std::fill(logits.begin(), logits.begin() + shape.experts, NAN);
-  if (shape.score == "softmax") // a softmax over nothing is checked for its choice below
-    logits.erase(logits.begin(), logits.begin() + shape.experts);
+  // A row without a single number, and one of minus infinity.
+  std::fill_n(logits.begin(), shape.experts, NAN);
+  std::fill_n(logits.begin() + shape.experts, shape.experts, -INFINITY);
   check(logits);
 }
 
@@ -217,7 +216,10 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, RouteSweep,
     testing::Values(RouteCase{"GptOss"}, RouteCase{"Experts128", "softmax", 128, 8},
                     RouteCase{"Experts5", "softmax", 5, 2},
-                    RouteCase{"AllExperts", "softmax", 7, 7},
+                    RouteCase{"AllExperts", "softmax", 7, 7}, RouteCase{"Top6", "softmax", 40, 6},
+                    RouteCase{"Top18", "softmax", 96, 18}, RouteCase{"Top33", "softmax", 130, 33},
+                    RouteCase{"SigmoidTop18", "sigmoid", 50, 18, 1, 1, true, true},
+                    RouteCase{"GroupsTop33", "sigmoid", 160, 33, 8, 4, true, true, 2.5},
                     RouteCase{"SoftmaxOverAll", "softmax", 60, 6, 1, 1, false, false, 1.5},
                     RouteCase{"SoftmaxBias", "softmax", 60, 6, 1, 1, true, true},
                     RouteCase{"SoftmaxGroups", "softmax", 64, 6, 8, 3, false, true},

@@ -4,8 +4,8 @@
 // that tie there would not tie here. Softmax scores are compared as logits, which have the same
 // order without underflow, unless a bias or groups need the scores themselves.
 //
-// A NaN counts as -inf for the choice. It spreads to the weights only through the sums that it
-// takes part in: with softmax and `renormalize` those over the chosen logits.
+// A NaN counts as -inf, among the logits and for the choice: one bad logit must not spread to the
+// weights of the other experts.
 #include "MoEModels.h"
 
 #include <algorithm>
@@ -18,14 +18,19 @@ using namespace mlir::moec::moe;
 
 static constexpr double minusInfinity = -std::numeric_limits<double>::infinity();
 
+static double orLowest(double value) { return std::isnan(value) ? minusInfinity : value; }
+
 static double toSingle(double value) { return static_cast<float>(value); }
 
 static double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
+/// Zeros where there is nothing but -inf.
 static std::vector<double> softmax(ArrayRef<double> logits) {
   double largest = minusInfinity, sum = 0;
   for (double x : logits)
-    largest = std::fmax(largest, x);
+    largest = std::max(largest, x);
+  if (largest == minusInfinity)
+    return std::vector<double>(logits.size(), 0.0);
   std::vector<double> result;
   for (double x : logits) {
     result.push_back(std::exp(x - largest));
@@ -90,7 +95,7 @@ static LogicalResult evaluateRoute(RouteOp op, ReferenceFrame &frame) {
   for (int64_t t = 0; t < tokens; ++t) {
     std::vector<double> logits;
     for (int64_t e = 0; e < experts; ++e)
-      logits.push_back(input.getReal(t * experts + e));
+      logits.push_back(orLowest(input.getReal(t * experts + e)));
     std::vector<double> scores = score(op.getScore(), logits);
 
     std::vector<double> selection = isSoftmax && !bias && !limitsGroups ? logits : scores;
@@ -98,7 +103,7 @@ static LogicalResult evaluateRoute(RouteOp op, ReferenceFrame &frame) {
       double value = toSingle(selection[e]);
       if (bias)
         value = toSingle(value + bias->getReal(e));
-      selection[e] = std::isnan(value) ? minusInfinity : value;
+      selection[e] = orLowest(value);
     }
     if (limitsGroups)
       keepBestGroups(selection, groups, static_cast<int64_t>(op.getTopGroups()));

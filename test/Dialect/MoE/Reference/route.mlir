@@ -240,16 +240,76 @@ func.func @underflow_expected() -> (tensor<1x4xf32>, tensor<1x4xi32>) {
   return %r0, %r1 : tensor<1x4xf32>, tensor<1x4xi32>
 }
 
-// NaN counts as -inf; a row of nothing else chooses the first experts, and its weights show it.
-func.func @nan_logits() -> (tensor<2x2xf32>, tensor<2x2xi32>) {
-  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F0000C07F0000C07F0000C07F"> : tensor<2x4xf32>
-  %r0, %r1 = moe.route softmax(%l) {renormalize, top_k = 2} : tensor<2x4xf32> -> tensor<2x2xf32>, tensor<2x2xi32>
-  return %r0, %r1 : tensor<2x2xf32>, tensor<2x2xi32>
+// NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.
+func.func @nan_softmax() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F000080BF0000C07F0000C07F0000C07F0000C07F0000C07F0000C07F"> : tensor<3x4xf32>
+  %r0, %r1 = moe.route softmax(%l) {top_k = 2} : tensor<3x4xf32> -> tensor<3x2xf32>, tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
 }
-func.func @nan_logits_expected() -> (tensor<2x2xf32>, tensor<2x2xi32>) {
-  %r0 = arith.constant dense<"0xEB7B613FA920F43D0000C07F0000C07F"> : tensor<2x2xf32>
-  %r1 = arith.constant dense<[[3, 1], [0, 1]]> : tensor<2x2xi32>
-  return %r0, %r1 : tensor<2x2xf32>, tensor<2x2xi32>
+func.func @nan_softmax_expected() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %r0 = arith.constant dense<"0xEB7B613FA920F43D0000803F000000000000000000000000"> : tensor<3x2xf32>
+  %r1 = arith.constant dense<[[3, 1], [1, 0], [0, 1]]> : tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+
+// NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.
+func.func @nan_softmax_renormalize() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F000080BF0000C07F0000C07F0000C07F0000C07F0000C07F0000C07F"> : tensor<3x4xf32>
+  %r0, %r1 = moe.route softmax(%l) {top_k = 2, renormalize} : tensor<3x4xf32> -> tensor<3x2xf32>, tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+func.func @nan_softmax_renormalize_expected() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %r0 = arith.constant dense<"0xEB7B613FA920F43D0000803F000000000000000000000000"> : tensor<3x2xf32>
+  %r1 = arith.constant dense<[[3, 1], [1, 0], [0, 1]]> : tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+
+// NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.
+func.func @nan_sigmoid() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F000080BF0000C07F0000C07F0000C07F0000C07F0000C07F0000C07F"> : tensor<3x4xf32>
+  %r0, %r1 = moe.route sigmoid(%l) {top_k = 2} : tensor<3x4xf32> -> tensor<3x2xf32>, tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+func.func @nan_sigmoid_expected() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %r0 = arith.constant dense<"0xE6DB733FA8263B3FB1B2893E000000000000000000000000"> : tensor<3x2xf32>
+  %r1 = arith.constant dense<[[3, 1], [1, 0], [0, 1]]> : tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+
+// NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.
+func.func @nan_sigmoid_renormalize() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F000080BF0000C07F0000C07F0000C07F0000C07F0000C07F0000C07F"> : tensor<3x4xf32>
+  %r0, %r1 = moe.route sigmoid(%l) {top_k = 2, renormalize} : tensor<3x4xf32> -> tensor<3x2xf32>, tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+func.func @nan_sigmoid_renormalize_expected() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %r0 = arith.constant dense<"0x49D7103F6E51DE3E0000803F000000000000000000000000"> : tensor<3x2xf32>
+  %r1 = arith.constant dense<[[3, 1], [1, 0], [0, 1]]> : tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+
+// NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.
+func.func @nan_sqrt_softplus() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F000080BF0000C07F0000C07F0000C07F0000C07F0000C07F0000C07F"> : tensor<3x4xf32>
+  %r0, %r1 = moe.route sqrt_softplus(%l) {top_k = 2} : tensor<3x4xf32> -> tensor<3x2xf32>, tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+func.func @nan_sqrt_softplus_expected() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %r0 = arith.constant dense<"0x997DDF3F5AAF923F5C480F3F000000000000000000000000"> : tensor<3x2xf32>
+  %r1 = arith.constant dense<[[3, 1], [1, 0], [0, 1]]> : tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+
+// NaN counts as -inf; a row of nothing else chooses the first experts with weights of 0.
+func.func @nan_sqrt_softplus_renormalize() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %l = arith.constant dense<"0x0000C07F0000803F0000C07F000040400000C07F000080BF0000C07F0000C07F0000C07F0000C07F0000C07F0000C07F"> : tensor<3x4xf32>
+  %r0, %r1 = moe.route sqrt_softplus(%l) {top_k = 2, renormalize} : tensor<3x4xf32> -> tensor<3x2xf32>, tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
+func.func @nan_sqrt_softplus_renormalize_expected() -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %r0 = arith.constant dense<"0xD98E1A3F4EE2CA3E0000803F000000000000000000000000"> : tensor<3x2xf32>
+  %r1 = arith.constant dense<[[3, 1], [1, 0], [0, 1]]> : tensor<3x2xi32>
+  return %r0, %r1 : tensor<3x2xf32>, tensor<3x2xi32>
 }
 
 func.func @masked_logits() -> (tensor<1x2xf32>, tensor<1x2xi32>) {

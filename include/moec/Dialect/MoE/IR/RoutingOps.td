@@ -10,11 +10,13 @@ def MoE_RouteOp : MoE_Op<"route", [Pure,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
   let summary = "chooses experts and their weights";
   let description = [{
-    1. `s = softmax(logits)`, `sigmoid(logits)` or `sqrt(softplus(logits))` over all E experts.
+    1. `s = softmax(logits)`, `sigmoid(logits)` or `sqrt(softplus(logits))` over all E experts. A logit that is NaN counts as
+       -inf; where all are -inf a softmax is 0.
     2. `sel = s + selection_bias` (used for the choice only).
     3. With `groups > 1` and `top_groups < groups`: the experts form `groups` contiguous groups; a group's score is the sum of
        its two largest `sel`; outside the `top_groups` best groups `sel = -inf`.
-    4. `indices` = the `top_k` largest `sel`, largest first; equal values: the lower expert first. NaN counts as -inf.
+    4. `indices` = the `top_k` largest `sel`, largest first; equal values: the lower expert first. A `sel` that is NaN
+       counts as -inf.
     5. `weights = s[indices]`; with `renormalize` divided by their sum (+ 1e-20); multiplied by `scale` last.
 
     Softmax with `renormalize` equals a softmax over the chosen logits, which is how kernels compute it.
