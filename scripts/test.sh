@@ -15,5 +15,7 @@ cmake --build --preset sanitize
 
 ctest --test-dir build --output-on-failure -j "$(nproc)"
 ASAN_OPTIONS=detect_leaks=1 ctest --test-dir build-sanitize --output-on-failure -j "$(nproc)"
+build/bin/moec compile test/models/gptoss-micro/checkpoint -o build-sanitize/real.moeb --copy-weights
+MOERT_TEST_BUNDLE=build-sanitize/real.moeb build-sanitize/bin/RealBundleTests
 "$lit" -v build/test
 "$lit" -v --param verify_roundtrip=1 build/test --filter 'Dialect|Transforms|Conversion'
