@@ -116,17 +116,18 @@ def EmulateAMXPass : Pass<"moec-emulate-amx", "ModuleOp"> {
 def ExpandMathPass : Pass<"moec-expand-math", "ModuleOp"> {
   let summary = "replaces elementary functions by arithmetic";
   let description = [{
-    Kernels call no C library. Functions on f32 are accurate to one or two units in the last place, those on bf16 and f16 are
-    computed in f32 and rounded once. On targets without fused multiply-add `math.fma` becomes two operations.
+    Kernels call no C library. Functions on f32 are accurate to one or two units in the last place, those on f64 (exp, log, tanh,
+    erf, sin, cos, sqrt and rsqrt; others are refused) to four, those on bf16 and f16 are computed in f32 and rounded once.
+    `arith.remf` is exact. On targets without fused multiply-add `math.fma` becomes two operations.
   }];
-  let dependentDialects = ["arith::ArithDialect", "math::MathDialect", "vector::VectorDialect"];
+  let dependentDialects = ["arith::ArithDialect", "math::MathDialect", "scf::SCFDialect", "vector::VectorDialect"];
 }
 
 def LegalizeFloatsPass : Pass<"moec-legalize-floats", "ModuleOp"> {
   let summary = "computes bf16 and f16 arithmetic in f32";
   let description = [{
     Every operation on bf16 or f16 extends its operands, works in f32 and rounds its result to nearest even. Conversions between
-    bf16 and f32 become integer operations.
+    bf16 and f32 become integer operations; so do those between f16 and f32 on targets without F16C.
   }];
   let dependentDialects = ["arith::ArithDialect", "vector::VectorDialect"];
 }

@@ -10,6 +10,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlir::moec {
@@ -96,6 +98,29 @@ public:
   Value extend(Type type, Value a) { return arith::ExtFOp::create(builder, loc, type, a); }
   Value truncate(Type type, Value a) { return arith::TruncFOp::create(builder, loc, type, a); }
   Value toReal(Type type, Value a) { return arith::SIToFPOp::create(builder, loc, type, a); }
+
+  /// Whether a condition holds for any element.
+  Value any(Value condition) {
+    auto vector = dyn_cast<VectorType>(condition.getType());
+    if (!vector)
+      return condition;
+    auto flat = VectorType::get({vector.getNumElements()}, vector.getElementType());
+    return vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR,
+                                       vector::ShapeCastOp::create(builder, loc, flat, condition));
+  }
+  /// while (condition(values)) values = body(values), beginning with `initial`.
+  SmallVector<Value> loopWhile(ValueRange initial, function_ref<Value(ValueRange)> condition,
+                               function_ref<SmallVector<Value>(ValueRange)> body) {
+    return scf::WhileOp::create(
+               builder, loc, initial.getTypes(), initial,
+               [&](OpBuilder &, Location, ValueRange values) {
+                 scf::ConditionOp::create(builder, loc, condition(values), values);
+               },
+               [&](OpBuilder &, Location, ValueRange values) {
+                 scf::YieldOp::create(builder, loc, body(values));
+               })
+        .getResults();
+  }
 
 private:
   Value constant(Type type, TypedAttr value) {

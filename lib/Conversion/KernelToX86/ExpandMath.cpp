@@ -41,6 +41,26 @@ struct WidenNarrowMath : RewritePattern {
   }
 };
 
+/// Remainders; those of bf16 and f16 are the same in f32, and have room in their own type.
+struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::RemFOp op, PatternRewriter &rewriter) const override {
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    ElementCode code(rewriter, op.getLoc(), type, false);
+    if (element.isF32() || element.isF64()) {
+      rewriter.replaceOp(op, buildRemainder(code, op.getLhs(), op.getRhs()));
+      return success();
+    }
+    if (!element.isBF16() && !element.isF16())
+      return failure();
+    Value wide = buildRemainder(code, code.extend(code.f32(), op.getLhs()),
+                                code.extend(code.f32(), op.getRhs()));
+    rewriter.replaceOp(op, code.truncate(type, wide));
+    return success();
+  }
+};
+
 /// Replaces an op on f32, and on f64 where `inF64`, by what `Build` makes of its operands.
 template <typename OpTy>
 struct ExpandFunction : OpRewritePattern<OpTy> {
@@ -78,20 +98,22 @@ struct ExpandMath : moec::impl::ExpandMathPassBase<ExpandMath> {
     bool fma = target->isCUDA() || target->has("fma");
 
     RewritePatternSet patterns(&getContext());
-    patterns.add<WidenNarrowMath>(&getContext());
+    patterns.add<WidenNarrowMath, ExpandRemainder>(&getContext());
     add<math::ExpOp>(patterns, fma, buildExp, /*inF64=*/true);
     add<math::LogOp>(patterns, fma, buildLog, /*inF64=*/true);
-    add<math::TanhOp>(patterns, fma, buildTanh);
-    add<math::ErfOp>(patterns, fma, buildErf);
+    add<math::TanhOp>(patterns, fma, buildTanh, /*inF64=*/true);
+    add<math::ErfOp>(patterns, fma, buildErf, /*inF64=*/true);
     add<math::Exp2Op>(patterns, fma, buildExp2);
     add<math::ExpM1Op>(patterns, fma, buildExpM1);
     add<math::Log1pOp>(patterns, fma, buildLog1P);
     add<math::Log2Op>(patterns, fma, buildLog2);
     add<math::Log10Op>(patterns, fma, buildLog10);
     add<math::SinOp>(
-        patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, false); });
+        patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, false); },
+        /*inF64=*/true);
     add<math::CosOp>(
-        patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, true); });
+        patterns, fma, +[](ElementCode &code, Value x) { return buildSine(code, x, true); },
+        /*inF64=*/true);
     add<math::RsqrtOp>(
         patterns, fma,
         +[](ElementCode &code, Value x) {

@@ -1,10 +1,10 @@
 //===- LegalizeFloats.cpp - bf16 and f16 through f32 ------------------------------------------===//
 
 #include "moec/Conversion/Passes.h"
-
-#include "KernelFunction.h"
-
 #include "moec/Target/TargetDescription.h"
+
+#include "ElementCode.h"
+#include "KernelFunction.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -57,9 +57,74 @@ struct RoundToBF16 : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// f16 to f32.
+struct ExtendHalf : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn().getType()).isF16() ||
+        !getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    ElementCode code(rewriter, op.getLoc(), op.getType(), false);
+    Type f32 = code.f32(), i32 = code.integerLike(f32), i16 = code.like(rewriter.getI16Type());
+    Value half = arith::ExtUIOp::create(rewriter, op.getLoc(), i32, code.bitcast(i16, op.getIn()));
+    Value magnitude = code.shiftLeft(code.bitAnd(half, code.integer(i32, 0x7fff)), 13);
+    // The exponents differ by 112, for subnormal numbers, too.
+    Value number = code.mul(code.bitcast(f32, magnitude), code.real(f32, 0x1p112));
+    Value isFinite =
+        code.compare(arith::CmpIPredicate::ult, magnitude, code.integer(i32, 0x7c00 << 13));
+    Value other = code.bitOr(magnitude, code.integer(i32, 0x7f800000));
+    Value bits = code.select(isFinite, code.bitcast(i32, number), other);
+    Value sign = code.shiftLeft(code.bitAnd(half, code.integer(i32, 0x8000)), 16);
+    rewriter.replaceOp(op, code.bitcast(f32, code.bitOr(bits, sign)));
+    return success();
+  }
+};
+
+/// f32 to f16, to nearest even, NaN staying NaN.
+struct RoundToHalf : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn().getType()).isF32() ||
+        !getElementTypeOrSelf(op.getType()).isF16())
+      return failure();
+    ElementCode code(rewriter, op.getLoc(), op.getType(), false);
+    Type f32 = code.f32(), i32 = code.integerLike(f32), i16 = code.like(rewriter.getI16Type());
+    auto integer = [&](int64_t value) { return code.integer(i32, value); };
+    auto below = [&](Value a, int64_t b) {
+      return code.compare(arith::CmpIPredicate::ult, a, integer(b));
+    };
+    Value bits = code.bitcast(i32, op.getIn());
+    Value magnitude = code.bitAnd(bits, integer(0x7fffffff));
+    // Normal numbers: the exponent's bias becomes smaller by 112, the last 13 bits are rounded
+    // away.
+    Value odd = code.bitAnd(code.shiftRight(magnitude, 13), integer(1));
+    Value normal = code.addInteger(code.subInteger(magnitude, integer(112 << 23)),
+                                   code.addInteger(odd, integer(0xfff)));
+    normal = code.shiftRight(normal, 13);
+    // Subnormal ones: in the sum with 1/2 the last bit counts as much as that of the result.
+    Value half = code.real(f32, 0.5);
+    Value subnormal = code.subInteger(
+        code.bitcast(i32, code.add(code.bitcast(f32, magnitude), half)), code.bitcast(i32, half));
+    Value finite = code.select(below(magnitude, 0x38800000), subnormal, normal);
+    Value payload = code.bitAnd(code.shiftRight(magnitude, 13), integer(0x3ff));
+    Value infinityOrNaN = code.select(below(magnitude, 0x7f800001), integer(0x7c00),
+                                      code.bitOr(payload, integer(0x7e00)));
+    Value result = code.select(below(magnitude, 0x47800000), finite, infinityOrNaN);
+    Value sign = code.bitAnd(code.shiftRight(bits, 16), integer(0x8000));
+    Value narrow = arith::TruncIOp::create(rewriter, op.getLoc(), i16, code.bitOr(result, sign));
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), narrow);
+    return success();
+  }
+};
+
 struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
+    FailureOr<TargetDescription> target = TargetDescription::get(getOperation());
+    if (failed(target))
+      return signalPassFailure();
     Type bf16 = BFloat16Type::get(context), f16 = Float16Type::get(context);
     TypeConverter converter;
     arith::populateEmulateUnsupportedFloatsConversions(converter, {bf16, f16},
@@ -67,24 +132,23 @@ struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
     RewritePatternSet throughF32(context);
     arith::populateEmulateUnsupportedFloatsPatterns(throughF32, converter);
     FrozenRewritePatternSet frozenThroughF32(std::move(throughF32));
-    ConversionTarget target(*context);
-    arith::populateEmulateUnsupportedFloatsLegality(target, converter);
+    ConversionTarget legal(*context);
+    arith::populateEmulateUnsupportedFloatsLegality(legal, converter);
 
-    // Without instructions for it LLVM would call a library to round to bf16.
+    // Without instructions for it LLVM would call a library to round to bf16, or to convert f16.
     // Every GPU has them.
-    FailureOr<TargetDescription> machine = TargetDescription::get(getOperation());
-    if (failed(machine))
-      return signalPassFailure();
     RewritePatternSet asIntegers(context);
-    if (machine->isCPU()) {
+    if (target->isCPU()) {
       arith::populateExpandBFloat16Patterns(asIntegers);
       asIntegers.add<RoundToBF16>(context, PatternBenefit(2));
+      if (!target->has("f16c"))
+        asIntegers.add<ExtendHalf, RoundToHalf>(context);
     }
     arith::populateCeilFloorDivExpandOpsPatterns(asIntegers);
     FrozenRewritePatternSet frozenAsIntegers(std::move(asIntegers));
 
     for (func::FuncOp kernel : getKernels(getOperation())) {
-      if (failed(applyPartialConversion(kernel, target, frozenThroughF32)))
+      if (failed(applyPartialConversion(kernel, legal, frozenThroughF32)))
         return signalPassFailure();
       if (failed(applyPatternsGreedily(kernel, frozenAsIntegers)))
         return signalPassFailure();

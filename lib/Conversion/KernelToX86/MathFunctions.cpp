@@ -140,14 +140,18 @@ Value mlir::moec::buildLog(ElementCode &code, Value x) {
 }
 
 Value mlir::moec::buildTanh(ElementCode &code, Value x) {
-  // tanh |x| = t / (t + 2) with t = exp(2 |x|) - 1.
+  // tanh |x| = t / (t + 2) with t = exp(2 |x|) - 1, and 1 from where that is 1 in this type.
   Type type = x.getType();
-  Value doubled = code.clamp(code.mul(code.abs(x), code.real(type, 2.0)), 0.0, 20.0);
+  bool isWide = getElementTypeOrSelf(type).isF64();
+  Value doubled =
+      code.clamp(code.mul(code.abs(x), code.real(type, 2.0)), 0.0, isWide ? 40.0 : 20.0);
   auto [n, r] = reduceExponent(code, doubled);
   Value expM1 = code.multiplyAdd(code.mul(r, r), buildExpTail(code, r), r);
   Value power = buildPowerOfTwo(code, type, n);
   Value t = code.multiplyAdd(expM1, power, code.sub(power, code.real(type, 1.0)));
   Value large = code.copySign(code.div(t, code.add(t, code.real(type, 2.0))), x);
+  if (isWide)
+    return large;
   // Near zero the quotient's three roundings would show: the Taylor series has one.
   Value square = code.mul(x, x);
   Value series =
@@ -157,8 +161,32 @@ Value mlir::moec::buildTanh(ElementCode &code, Value x) {
   return code.select(isSmall, small, large);
 }
 
+/// erf in f64, without a table of constants.
+static Value buildWideErf(ElementCode &code, Value x) {
+  Type type = x.getType();
+  Value magnitude = code.clamp(code.abs(x), 0.0, 6.0);
+  Value square = code.mul(magnitude, magnitude);
+  Value decay = buildExp(code, code.negate(square));
+  // Below 1.5: 2 / sqrt(pi) exp(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...), all terms of one sign.
+  SmallVector<double> coefficients = {2 * std::numbers::inv_sqrtpi};
+  for (int n = 1; n < 36; ++n)
+    coefficients.push_back(coefficients.back() * 2 / (2 * n + 1));
+  std::reverse(coefficients.begin(), coefficients.end());
+  Value inner = code.mul(code.mul(decay, x), code.polynomial(square, coefficients));
+  // Above: 1 - exp(-x^2) / sqrt(pi) / (x + 1/2 / (x + 2/2 / (x + 3/2 / ...))).
+  Value fraction = magnitude;
+  for (int n = 72; n >= 1; --n)
+    fraction = code.add(magnitude, code.div(code.real(type, n / 2.0), fraction));
+  Value rest = code.div(code.mul(decay, code.real(type, std::numbers::inv_sqrtpi)), fraction);
+  Value outer = code.copySign(code.sub(code.real(type, 1.0), rest), x);
+  Value isLarge = code.compare(FloatPredicate::OGE, magnitude, code.real(type, 1.5));
+  return code.select(isLarge, outer, inner);
+}
+
 Value mlir::moec::buildErf(ElementCode &code, Value x) {
   Type type = x.getType();
+  if (getElementTypeOrSelf(type).isF64())
+    return buildWideErf(code, x);
   Value magnitude = code.abs(x);
   // Below 1: x + x P(x^2), above: 1 - exp(-Q(x)). P and Q are minimax fits.
   static constexpr double small[] = {
@@ -174,36 +202,55 @@ Value mlir::moec::buildErf(ElementCode &code, Value x) {
   return code.select(isSmall, inner, code.copySign(outer, x));
 }
 
+/// sum (-1)^k x^2k / (2k + first)! for k from 0 on, the highest power first.
+static SmallVector<double> alternatingSeries(int first, int terms) {
+  SmallVector<double> coefficients;
+  double factorial = 1;
+  for (int n = 2; n < first + 2 * terms; ++n) {
+    factorial *= n;
+    if (n >= first && (n - first) % 2 == 0)
+      coefficients.push_back(((n - first) % 4 == 0 ? 1 : -1) / factorial);
+  }
+  std::reverse(coefficients.begin(), coefficients.end());
+  return coefficients;
+}
+
 Value mlir::moec::buildSine(ElementCode &code, Value x, bool cosine) {
   // x = n pi/2 + r. The parts of pi/2 have 24 bits: n times them is exact for n below 2^29.
-  Type f64 = code.f64(), f32 = code.f32(), i64 = code.integerLike(f64);
-  Value wide = code.extend(f64, x);
+  Type type = x.getType(), integerType = code.integerLike(type), f64 = code.f64();
+  bool isWide = type == f64;
+  Value wide = isWide ? x : code.extend(f64, x);
   Value rounder = code.real(f64, 0x1.8p52);
   Value shifted = code.add(code.mul(wide, code.real(f64, 2 / std::numbers::pi)), rounder);
   Value n = code.sub(shifted, rounder);
   Value r = wide;
   for (double part : {0x1.921fb4p+0, 0x1.4442dp-24, 0x1.846988p-48, 0x1.8cc51701b839ap-72})
     r = code.sub(r, code.mul(n, code.real(f64, part)));
-  r = code.truncate(f32, r);
-  Value quadrant = arith::TruncIOp::create(code.builder, code.loc, code.integerLike(f32),
-                                           code.bitcast(i64, shifted));
+  Value quadrant = code.bitcast(code.integerLike(f64), shifted);
+  if (!isWide) {
+    r = code.truncate(type, r);
+    quadrant = arith::TruncIOp::create(code.builder, code.loc, integerType, quadrant);
+  }
 
+  // sin r = r - r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2).
   Value r2 = code.mul(r, r);
-  Value sine =
-      code.polynomial(r2, {-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6});
-  sine = code.multiplyAdd(code.mul(sine, r2), r, r);
-  Value cosineValue =
-      code.polynomial(r2, {1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24});
-  cosineValue = code.multiplyAdd(cosineValue, code.mul(r2, r2),
-                                 code.multiplyAdd(r2, code.real(f32, -0.5), code.real(f32, 1.0)));
+  SmallVector<double> sineSeries = alternatingSeries(/*first=*/3, isWide ? 8 : 5);
+  Value sine = code.mul(code.polynomial(r2, sineSeries), r2);
+  sine = code.multiplyAdd(code.negate(sine), r, r);
+  // The sum has lost the sign of a zero.
+  sine = code.select(code.compare(FloatPredicate::OEQ, r, code.real(type, 0.0)), r, sine);
+  SmallVector<double> cosineSeries = alternatingSeries(/*first=*/4, isWide ? 8 : 5);
+  Value half = code.multiplyAdd(r2, code.real(type, -0.5), code.real(type, 1.0));
+  Value cosineValue = code.multiplyAdd(code.polynomial(r2, cosineSeries), code.mul(r2, r2), half);
 
   if (cosine)
-    quadrant = code.addInteger(quadrant, code.integer(quadrant.getType(), 1));
-  Value odd = code.bitAnd(quadrant, code.integer(quadrant.getType(), 1));
-  Value result = code.select(
-      code.compare(IntegerPredicate::ne, odd, code.integer(odd.getType(), 0)), cosineValue, sine);
-  Value sign = code.shiftLeft(code.bitAnd(quadrant, code.integer(quadrant.getType(), 2)), 30);
-  return code.bitcast(f32, code.bitXor(code.bitcast(sign.getType(), result), sign));
+    quadrant = code.addInteger(quadrant, code.integer(integerType, 1));
+  Value odd = code.bitAnd(quadrant, code.integer(integerType, 1));
+  Value result = code.select(code.compare(IntegerPredicate::ne, odd, code.integer(integerType, 0)),
+                             cosineValue, sine);
+  Value sign =
+      code.shiftLeft(code.bitAnd(quadrant, code.integer(integerType, 2)), isWide ? 62 : 30);
+  return code.bitcast(type, code.bitXor(code.bitcast(integerType, result), sign));
 }
 
 /// Calls `build` on `x` in f64 and rounds to f32.
@@ -285,4 +332,40 @@ Value mlir::moec::buildPower(ElementCode &code, Value base, Value exponent) {
   isOne = code.bitOr(
       isOne, code.bitAnd(isInfinite, code.compare(FloatPredicate::OEQ, b, code.real(f64, -1.0))));
   return code.truncate(code.f32(), code.select(isOne, one, result));
+}
+
+Value mlir::moec::buildRemainder(ElementCode &code, Value x, Value y) {
+  Type type = x.getType();
+  Value zero = code.real(type, 0.0), half = code.real(type, 0.5);
+  Value infinity = code.real(type, std::numeric_limits<double>::infinity());
+  Value dividend = code.abs(x), divisor = code.abs(y);
+  Value isDefined = code.bitAnd(code.compare(FloatPredicate::OLT, dividend, infinity),
+                                code.compare(FloatPredicate::OGT, divisor, zero));
+  // A dividend below its divisor is its own remainder; such elements divide 0 by 1 meanwhile.
+  Value isLarge = code.bitAnd(isDefined, code.compare(FloatPredicate::OGE, dividend, divisor));
+  Value last = code.select(isLarge, divisor, code.real(type, 1.0));
+
+  // Long division in base 2. Doubling and halving are exact, and so is taking away a number from
+  // one that is at most twice as large.
+  Value rest = code.select(isLarge, dividend, zero);
+  auto fitsTwice = [&](Value step) {
+    return code.compare(FloatPredicate::OLE, code.add(step, step), rest);
+  };
+  Value step = code.loopWhile(
+                       last, [&](ValueRange v) { return code.any(fitsTwice(v[0])); },
+                       [&](ValueRange v) -> SmallVector<Value> {
+                         return {code.select(fitsTwice(v[0]), code.add(v[0], v[0]), v[0])};
+                       })
+                   .front();
+  auto isStep = [&](Value step) { return code.compare(FloatPredicate::OGE, step, last); };
+  rest = code.loopWhile(
+                 {rest, step}, [&](ValueRange v) { return code.any(isStep(v[1])); },
+                 [&](ValueRange v) -> SmallVector<Value> {
+                   Value fits =
+                       code.bitAnd(isStep(v[1]), code.compare(FloatPredicate::OGE, v[0], v[1]));
+                   return {code.select(fits, code.sub(v[0], v[1]), v[0]), code.mul(v[1], half)};
+                 })
+             .front();
+  Value result = code.copySign(code.select(isLarge, rest, dividend), x);
+  return code.select(isDefined, result, code.real(type, std::numeric_limits<double>::quiet_NaN()));
 }

@@ -1,7 +1,7 @@
 //===- MathFunctions.h - elementary functions as arithmetic -----------------------------------===//
 //
-// Code that vectorises and calls nothing: within one or two units in the last place of f32.
-// Infinities, NaN, zeros and subnormal numbers are treated as the C library treats them.
+// Code that vectorises and calls nothing: within one or two units in the last place of f32, four of
+// f64. Infinities, NaN, zeros and subnormal numbers are treated as the C library treats them.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,14 +15,15 @@ namespace mlir::moec {
 // In f32 or f64, whatever the operand's type is.
 Value buildExp(ElementCode &code, Value x);
 Value buildLog(ElementCode &code, Value x);
-
-// In f32.
 Value buildTanh(ElementCode &code, Value x);
 Value buildErf(ElementCode &code, Value x);
 
-/// In f32, the angle reduced in f64: accurate for every angle up to 2^29. `cosine`: cos instead of
-/// sin.
+/// In f32 or f64, the angle reduced in f64: accurate for every angle up to 2^29. `cosine`: cos
+/// instead of sin.
 Value buildSine(ElementCode &code, Value x, bool cosine);
+
+/// The remainder of x / y rounded towards zero, like C's fmod: exact, in f32 or f64.
+Value buildRemainder(ElementCode &code, Value x, Value y);
 
 // In f32, by way of f64.
 Value buildPower(ElementCode &code, Value base, Value exponent);

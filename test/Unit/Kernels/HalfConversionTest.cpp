@@ -1,0 +1,83 @@
+// f16 in generic kernels, with instructions for its conversions and without.
+
+#include "test/Unit/Kernels/GenericKernel.h"
+
+#include "gtest/gtest.h"
+
+using namespace moec_test;
+
+namespace {
+
+class HalfConversion : public testing::TestWithParam<const char *> {};
+
+/// The bits of a number; NaN only has to stay NaN.
+uint32_t bitsOf(float value) {
+  return std::isnan(value) ? 0x7fc00000 : std::bit_cast<uint32_t>(value);
+}
+
+TEST_P(HalfConversion, ExtendsEveryNumber) {
+  KernelHarness harness(
+      genericKernel({"?xf16"}, {"?xf32"}, "%o0 = arith.extf %i0 : tensor<?xf16> to tensor<?xf32>"),
+      GetParam());
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  int64_t count = 0x10000;
+  std::vector<uint16_t> x(count);
+  std::vector<float> out(count);
+  for (int64_t i = 0; i < count; ++i)
+    x[i] = static_cast<uint16_t>(i);
+  ASSERT_TRUE(harness.run("kernel", {{x.data(), {count}}, {out.data(), {count}}}));
+  for (int64_t i = 0; i < count; ++i)
+    ASSERT_EQ(bitsOf(out[i]), bitsOf(static_cast<float>(std::bit_cast<_Float16>(x[i])))) << i;
+}
+
+TEST_P(HalfConversion, RoundsToNearestEven) {
+  KernelHarness harness(genericKernel({"?xf32"}, {"?xf16"},
+                                      "%o0 = arith.truncf %i0 : tensor<?xf32> to tensor<?xf16>"),
+                        GetParam());
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  std::vector<float> x = {0.0f,     -0.0f,    INFINITY, -INFINITY, NAN,   65504.0f, 65519.0f,
+                          65520.0f, 65536.0f, 1e30f,    -1e30f,    1e-8f, 1e-45f};
+  // Every f16, the middles between neighbours, and what is just beside them.
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    float number = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
+    float next = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits + 1)));
+    float middle = number + (next - number) / 2;
+    for (float value :
+         {number, middle, std::nextafter(middle, INFINITY), std::nextafter(middle, -INFINITY)})
+      x.push_back(value);
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 100'000; ++i)
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+  int64_t count = x.size();
+  std::vector<_Float16> out(count);
+  ASSERT_TRUE(harness.run("kernel", {{x.data(), {count}}, {out.data(), {count}}}));
+  for (int64_t i = 0; i < count; ++i)
+    ASSERT_EQ(bitsOf(out[i]), bitsOf(static_cast<_Float16>(x[i]))) << x[i];
+}
+
+TEST_P(HalfConversion, ArithmeticRoundsOnce) {
+  KernelHarness harness(genericKernel({"?x7xf16", "?x7xf16"}, {"?x7xf16"}, R"(
+    %p = arith.mulf %i0, %i1 : tensor<?x7xf16>
+    %o0 = math.exp %p : tensor<?x7xf16>)"),
+                        GetParam());
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  int64_t rows = 5;
+  std::vector<_Float16> x(7 * rows), y(7 * rows), out(7 * rows);
+  Random random;
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = random.next(), y[i] = random.next();
+  ASSERT_TRUE(
+      harness.run("kernel", {{x.data(), {rows}}, {y.data(), {rows}}, {out.data(), {rows}}}));
+  for (size_t i = 0; i < x.size(); ++i) {
+    _Float16 product = static_cast<_Float16>(float(x[i]) * float(y[i]));
+    EXPECT_EQ(float(out[i]), float(static_cast<_Float16>(std::exp(float(product)))));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, HalfConversion, testing::Values("cpu:x86-64-v2", "cpu"),
+                         [](const auto &info) {
+                           return std::string(info.index == 0 ? "Integers" : "Instructions");
+                         });
+
+} // namespace
