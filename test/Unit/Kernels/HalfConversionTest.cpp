@@ -75,6 +75,28 @@ TEST_P(HalfConversion, ArithmeticRoundsOnce) {
   }
 }
 
+TEST_P(HalfConversion, ConvertsIntegers) {
+  KernelHarness harness(genericKernel({"?xi32", "?xf16"}, {"?xf16", "?xi32"}, R"(
+    %o0 = arith.sitofp %i0 : tensor<?xi32> to tensor<?xf16>
+    %o1 = arith.fptosi %i1 : tensor<?xf16> to tensor<?xi32>)"),
+                        GetParam());
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  std::vector<int32_t> x = {0, 1, -1, 2049, 2051, -4098, 65504, 65519, 65520, -70000, INT32_MAX};
+  int64_t count = x.size();
+  std::vector<_Float16> halves, out(count);
+  for (int64_t i = 0; i < count; ++i)
+    halves.push_back(static_cast<_Float16>(i * 1234.7f - 5000));
+  std::vector<int32_t> integers(count);
+  ASSERT_TRUE(harness.run("kernel", {{x.data(), {count}},
+                                     {halves.data(), {count}},
+                                     {out.data(), {count}},
+                                     {integers.data(), {count}}}));
+  for (int64_t i = 0; i < count; ++i) {
+    EXPECT_EQ(float(out[i]), float(static_cast<_Float16>(static_cast<float>(x[i])))) << x[i];
+    EXPECT_EQ(integers[i], static_cast<int32_t>(halves[i])) << float(halves[i]);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, HalfConversion, testing::Values("cpu:x86-64-v2", "cpu"),
                          [](const auto &info) {
                            return std::string(info.index == 0 ? "Integers" : "Instructions");
