@@ -1,5 +1,6 @@
 #include "moec/Compiler/Compiler.h"
 
+#include "moec/Compiler/RunPasses.h"
 #include "moec/Conversion/CompileKernels.h"
 #include "moec/Conversion/ExportBundle.h"
 #include "moec/Target/TargetDescription.h"
@@ -150,7 +151,7 @@ LogicalResult Compilation::runPhase(ModuleOp module, Phase phase) {
   case Phase::Bundle:
     return success();
   }
-  if (failed(pm.run(module)))
+  if (failed(runPasses(pm, module)))
     return failure();
   return dump(module, phase);
 }
@@ -219,6 +220,8 @@ LogicalResult Compilation::run() {
       return writeText(*copy, options.output);
     FailureOr<std::string> code = described->isCUDA() ? compileToPTX(*copy, *described)
                                                       : compileToSharedObject(*copy, *described);
+    if (failed(code) && options.from != Phase::Target)
+      return report(context) << "internal error: the kernels have no machine code";
     if (failed(code))
       return failure();
     variants.push_back({*copy, *described, std::move(*code)});
