@@ -224,7 +224,11 @@ LogicalResult Compilation::run() {
       return report(context) << "internal error: the kernels have no machine code";
     if (failed(code))
       return failure();
-    variants.push_back({*copy, *described, std::move(*code)});
+    FailureOr<std::string> machineCode = std::string();
+    if (described->isCUDA() && !options.ptxOnly &&
+        failed(machineCode = assemblePTX(copy->getLoc(), *code, *described)))
+      return failure();
+    variants.push_back({*copy, *described, std::move(*code), std::move(*machineCode)});
     modules.push_back(std::move(copy));
   }
   return exportBundle(variants, {options.output, options.copyWeights});

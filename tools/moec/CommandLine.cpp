@@ -165,6 +165,9 @@ void CommandLine::addCompile() {
                 "fix kernels and the order of sums, so that a sequence's results depend on nothing "
                 "else in the batch and "
                 "not on how the prompt is cut; costs speed");
+  sub->add_flag("--ptx-only", compile.ptxOnly,
+                "for GPUs: leave out machine code, which ptxas makes where it is on the PATH; the "
+                "driver then compiles the PTX when the bundle is loaded");
   sub->add_flag("--copy-weights", compile.copyWeights,
                 "copy the weights into the bundle instead of referring to the input's files");
   sub->add_option("--block-tokens", compile.blockTokens,

@@ -18,6 +18,7 @@ struct CompileCommand {
   std::string targets = "cpu";
   std::string precision; // empty: the model's own
   bool batchInvariant = false;
+  bool ptxOnly = false;
   std::string from; // empty: what the input is
   std::string to = "bundle";
   std::string dumpPhases; // folder; empty: none

@@ -116,6 +116,7 @@ ExitCode runCompile(const CompileCommand &command) {
   options.output = command.output;
   options.targets = splitTargets(command.targets);
   options.batchInvariant = command.batchInvariant;
+  options.ptxOnly = command.ptxOnly;
   // The command line accepts names of phases only.
   options.from = *mlir::moec::parsePhase(command.from.empty() ? "moe" : command.from);
   options.to = *mlir::moec::parsePhase(command.to);

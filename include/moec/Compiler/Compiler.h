@@ -31,6 +31,7 @@ struct CompileOptions {
   /// and earlier than the bundle.
   std::vector<std::string> targets = {"cpu"};
   bool batchInvariant = false;
+  bool ptxOnly = false; ///< no machine code for GPUs, even where ptxas is found
   Phase from = Phase::Moe;
   Phase to = Phase::Bundle;
   /// Folder that receives the text of every phase; empty: none.

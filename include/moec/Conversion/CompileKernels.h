@@ -37,6 +37,10 @@ FailureOr<std::string> compileToSharedObject(ModuleOp module, const TargetDescri
 /// Compiles the module of a GPU's phase `target` to PTX text. The same module gives the same text.
 FailureOr<std::string> compileToPTX(ModuleOp module, const TargetDescription &target);
 
+/// Machine code for the target from its PTX, by the ptxas on the PATH; empty, perhaps with a warning at `loc`, where there is
+/// none or it does not know the target.
+FailureOr<std::string> assemblePTX(Location loc, StringRef ptx, const TargetDescription &target);
+
 /// The PTX version that a target's code is written in, as a feature of LLVM ("+ptx80").
 std::string getPTXVersion(const TargetDescription &target);
 

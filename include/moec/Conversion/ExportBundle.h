@@ -12,11 +12,13 @@
 
 namespace mlir::moec {
 
-/// One variant: a module that still holds the plan.programs (any phase from plan on), and the shared object of its kernels.
+/// One variant: a module that still holds the plan.programs (any phase from plan on), and the shared object or the PTX of its
+/// kernels.
 struct BundleVariant {
   ModuleOp module;
   TargetDescription target;
   std::string code;
+  std::string machineCode; ///< of a GPU, beside its PTX; may be empty
 };
 
 struct ExportBundleOptions {

@@ -97,6 +97,11 @@ LogicalResult Exporter::addVariant(const BundleVariant &variant, WeightTable &we
     cuda.set_minor(variant.target.computeCapability % 10);
     cuda.set_exact(variant.target.isArchitectureSpecific());
     cuda.set_driver_version_needed(getDriverVersion(variant.target));
+    if (!variant.machineCode.empty()) {
+      cuda.set_cubin("code/" + directory + "/kernels.cubin");
+      if (failed(addFile(cuda.cubin(), variant.machineCode)))
+        return failure();
+    }
   }
   if (failed(addFile(result.code(), variant.code)))
     return failure();

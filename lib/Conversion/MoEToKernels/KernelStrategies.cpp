@@ -26,6 +26,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getCUDAKVAppendStrategy(),
       &getCUDARouteStrategy(),
       &getCUDAGroupTokensStrategy(),
+      &getCUDASerialGroupTokensStrategy(),
       &getCUDALinearStrategy(),
       &getCUDAGroupedLinearStrategy(),
       &getHopperLinearStrategy(),

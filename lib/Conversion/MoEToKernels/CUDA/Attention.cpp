@@ -1,48 +1,67 @@
 //===- Attention.cpp - a block computes one query head of one token ---------------------------===//
 //
-// Warps take the keys in turn, each with running maximum, sum and weighted values, which are joined
-// in a fixed order at the end: a token's bits depend on nothing else in the batch.
+// Groups of lanes take the keys in turn, each with running maximum, sum and weighted values, which
+// are joined in a fixed order at the end: a token's bits depend on nothing else in the batch.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "../Strategies.h"
+#include "../VectorCode.h"
 #include "PagedCache.h"
 #include "RotaryElement.h"
 #include "Strategies.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::moec;
 
 namespace {
 
-constexpr int64_t threads = 128;
+constexpr int64_t threads = 256;
 /// Below every score that occurs, finite itself: differences of scores are numbers.
 constexpr double lowestScore = -1e30;
+
+/// How a key or a value lies over lanes: `lanes` of them hold it together, `width` neighbours each,
+/// and again for each part of a longer row.
+struct LaneLayout {
+  int64_t lanes, width;
+
+  int64_t getPartSize() const { return lanes * width; }
+  int64_t countParts(int64_t size) const { return llvm::divideCeil(size, getPartSize()); }
+
+  /// Eight lanes with whole 16-byte accesses where rows allow it; else the warp, element by element.
+  static LaneLayout get(moe::CacheType type) {
+    LaneLayout wide = {8, 8};
+    bool fits = type.getKeyDim() % wide.getPartSize() == 0 &&
+                type.getValueDim() % wide.getPartSize() == 0 && type.getKeyDim() <= 256 &&
+                type.getValueDim() <= 256;
+    return fits ? wide : LaneLayout{BlockCode::warpSize, 1};
+  }
+};
 
 class AttentionBlock {
 public:
   AttentionBlock(BlockCode &code, moe::AttentionOp op, ValueRange operands, Value result)
-      : code(code), op(op), type(op.getCache().getType()),
+      : code(code), op(op), type(op.getCache().getType()), layout(LaneLayout::get(type)),
         heads(op.getQuery().getType().getDimSize(1)), query(operands[0]), positions(operands[2]),
         tokenSequences(operands[3]), sinks(op.getSinks() ? operands[5] : Value()), result(result),
         cache(type, operands[1], operands[4]), keyDim(type.getKeyDim()),
-        valueDim(type.getValueDim()) {}
+        valueDim(type.getValueDim()), groupsOfWarp(BlockCode::warpSize / layout.lanes),
+        groups(code.getWarps() * groupsOfWarp) {}
 
   void build(Value workgroup) {
     token = code.divide(workgroup, heads);
     head = code.remainder(workgroup, heads);
+    kvHead = code.divide(head, heads / type.getKvHeads());
     position = code.loadInt(positions, token);
+    firstOfLane = code.mul(code.remainder(code.lane(), layout.lanes), layout.width);
     loadQuery();
-    SmallVector<Value> state = visitKeys();
-    join(state);
+    join(visitKeys());
   }
 
 private:
-  /// Parts of a row of `size` that each lane holds, a warp apart.
-  static int64_t countParts(int64_t size) { return llvm::divideCeil(size, BlockCode::warpSize); }
-
   /// The query, rotated and scaled, in shared memory.
   void loadQuery() {
     scaled = code.allocateShared({keyDim}, code.getF32Type());
@@ -57,107 +76,143 @@ private:
     code.barrier();
   }
 
-  /// Maximum, sum and weighted values (parts) of this warp's keys.
+  /// Maximum, sum and weighted values (a vector for each part) of this group's keys.
   SmallVector<Value> visitKeys() {
-    Value kvHead = code.divide(head, heads / type.getKvHeads());
     Value sequence = code.loadIndex(tokenSequences, token);
     Value end = code.add(code.toIndex(position), 1), first = code.index(0);
     if (op.getWindow() > 0)
       first = code.maximum(code.sub(end, code.index(op.getWindow())), first);
     SmallVector<Value> initial = {code.float32(lowestScore), code.float32(0)};
-    initial.append(countParts(valueDim), code.float32(0));
-    return code.loop(
-        code.add(first, code.warp()), end, code.getWarps(), initial,
-        [&](Value other, ValueRange carried) -> SmallVector<Value> {
-          PagedCache::Place place = cache.find(code, sequence, other);
-          return code.choose(
-              place.known, carried.getTypes(),
-              [&] { return visitKey(place, kvHead, carried); },
-              [&] { return SmallVector<Value>(carried); });
-        });
+    initial.append(layout.countParts(valueDim), code.floatSplat(0, layout.width));
+    // All groups of a warp make as many steps: they exchange values.
+    Value firstOfWarp = code.add(first, code.mul(code.warp(), groupsOfWarp));
+    Value group = code.divide(code.lane(), layout.lanes);
+    return code.loop(firstOfWarp, end, groups, initial,
+                     [&](Value start, ValueRange carried) -> SmallVector<Value> {
+                       Value other = code.add(start, group);
+                       PagedCache::Place place = cache.find(code, sequence, other);
+                       place.known = code.both(place.known, code.isWithin(other, end));
+                       return visitKey(place, carried);
+                     });
   }
 
-  SmallVector<Value> visitKey(PagedCache::Place place, Value kvHead, ValueRange carried) {
-    Value dot = code.float32(0);
-    forEachPart(keyDim, [&](int64_t, Value i) {
-      Value key = code.loadFloat(cache.getMemory(),
-                                 {place.block, cache.getKeyIndex(code, kvHead, place.slot, i)});
-      return code.mul(key, code.loadFloat(scaled, i));
-    }, [&](int64_t, Value product) { dot = code.add(dot, product); });
-    Value score = code.sumOverLanes(dot);
+  SmallVector<Value> visitKey(PagedCache::Place place, ValueRange carried) {
+    SmallVector<Value> keys = loadRow(place, keyDim, [&](Value i) {
+      return cache.getKeyIndex(code, kvHead, place.slot, i);
+    });
+    SmallVector<Value> values = loadRow(place, valueDim, [&](Value i) {
+      return cache.getValueIndex(code, kvHead, place.slot, i);
+    });
+    Value products = code.floatSplat(0, layout.width);
+    for (auto [part, key] : llvm::enumerate(keys))
+      products = code.fma(key, loadScaled(part), products);
+    Value score = code.sumOverLanes(code.sumLanes(products), layout.lanes);
     if (double cap = op.getSoftcap().convertToDouble(); cap != 0) {
       Value tanh = math::TanhOp::create(code, code.getLoc(), code.divide(score, code.float32(cap)));
       score = code.mul(tanh, code.float32(cap));
     }
-    Value maximum = code.maximum(score, carried[0]);
+    Value maximum = code.select(place.known, code.maximum(score, carried[0]), carried[0]);
     Value fading = code.exp(code.sub(carried[0], maximum));
-    Value weight = code.exp(code.sub(score, maximum));
+    Value weight = code.select(place.known, code.exp(code.sub(score, maximum)), code.float32(0));
     SmallVector<Value> next = {maximum, code.fma(carried[1], fading, weight)};
-    forEachPart(valueDim, [&](int64_t, Value i) {
-      return code.loadFloat(cache.getMemory(),
-                            {place.block, cache.getValueIndex(code, kvHead, place.slot, i)});
-    }, [&](int64_t part, Value value) {
-      next.push_back(code.fma(weight, value, code.mul(carried[2 + part], fading)));
-    });
+    for (auto [part, value] : llvm::enumerate(values)) {
+      Value faded = code.mul(carried[2 + part], code.broadcast(fading, layout.width));
+      next.push_back(code.fma(code.broadcast(weight, layout.width), value, faded));
+    }
     return next;
   }
 
-  /// Calls `load` for this lane's elements of a row; behind the row's end it is 0.
-  void forEachPart(int64_t size, function_ref<Value(int64_t part, Value i)> load,
-                   function_ref<void(int64_t part, Value value)> use) {
-    Value lane = code.lane();
-    for (int64_t part = 0; part < countParts(size); ++part) {
-      Value i = code.add(lane, part * BlockCode::warpSize);
-      if ((part + 1) * BlockCode::warpSize <= size) {
-        use(part, load(part, i));
-        continue;
-      }
-      use(part, code.choose(code.isWithin(i, code.index(size)), {code.getF32Type()},
-                            [&]() -> SmallVector<Value> { return {load(part, i)}; },
-                            [&]() -> SmallVector<Value> { return {code.float32(0)}; })[0]);
+  Value getElement(int64_t part) { return code.add(firstOfLane, part * layout.getPartSize()); }
+
+  /// This lane's parts of a row of the cache; zeros where the place is unknown or the row has ended.
+  SmallVector<Value> loadRow(PagedCache::Place place, int64_t size,
+                             function_ref<Value(Value i)> getIndex) {
+    SmallVector<Value> parts;
+    VectorType vector = code.floatVector(layout.width);
+    for (int64_t part = 0; part < layout.countParts(size); ++part) {
+      Value i = getElement(part);
+      Value isThere = place.known;
+      if ((part + 1) * layout.getPartSize() > size)
+        isThere = code.both(isThere, code.isWithin(i, code.index(size)));
+      parts.push_back(code.choose(
+          isThere, {vector},
+          [&]() -> SmallVector<Value> { return {loadWide({place.block, getIndex(i)})}; },
+          [&]() -> SmallVector<Value> { return {code.floatSplat(0, layout.width)}; })[0]);
     }
+    return parts;
   }
 
-  /// Adds the warps' sums up and writes the row.
+  /// `width` elements of the cache in one access.
+  Value loadWide(ValueRange place) {
+    Type element = type.getElement();
+    auto vector = VectorType::get({layout.width}, element);
+    llvm::MaybeAlign alignment(std::min<int64_t>(
+        layout.width * element.getIntOrFloatBitWidth() / 8, 16));
+    Value loaded = vector::LoadOp::create(code, code.getLoc(), vector, cache.getMemory(), place,
+                                          /*nontemporal=*/false, alignment);
+    if (element.isF32())
+      return loaded;
+    return arith::ExtFOp::create(code, code.getLoc(), code.floatVector(layout.width), loaded);
+  }
+
+  Value loadScaled(int64_t part) {
+    Value i = getElement(part);
+    if ((part + 1) * layout.getPartSize() <= keyDim)
+      return code.loadFloats(scaled, i, layout.width);
+    return code.choose(
+        code.isWithin(i, code.index(keyDim)), {code.floatVector(layout.width)},
+        [&]() -> SmallVector<Value> { return {code.loadFloats(scaled, i, layout.width)}; },
+        [&]() -> SmallVector<Value> { return {code.floatSplat(0, layout.width)}; })[0];
+  }
+
+  /// Adds the groups' sums up and writes the row.
   void join(ValueRange state) {
-    int64_t warps = code.getWarps();
-    Value maxima = code.allocateShared({warps}, code.getF32Type());
-    Value sums = code.allocateShared({warps}, code.getF32Type());
-    Value values = code.allocateShared({warps, valueDim}, code.getF32Type());
-    Value warp = code.warp(), lane = code.lane();
+    Value maxima = code.allocateShared({groups}, code.getF32Type());
+    Value sums = code.allocateShared({groups}, code.getF32Type());
+    Value values = code.allocateShared({groups, valueDim}, code.getF32Type());
+    Value group = code.divide(code.thread(), layout.lanes);
+    Value lane = code.remainder(code.thread(), layout.lanes);
     code.when(code.compare(arith::CmpIPredicate::eq, lane, code.index(0)), [&] {
-      code.storeFloat(state[0], maxima, warp);
-      code.storeFloat(state[1], sums, warp);
+      code.storeFloat(state[0], maxima, group);
+      code.storeFloat(state[1], sums, group);
     });
-    for (int64_t part = 0; part < countParts(valueDim); ++part) {
-      Value i = code.add(lane, part * BlockCode::warpSize);
-      code.when(code.isWithin(i, code.index(valueDim)),
-                [&] { code.storeFloat(state[2 + part], values, {warp, i}); });
+    for (int64_t part = 0; part < layout.countParts(valueDim); ++part) {
+      Value i = getElement(part);
+      auto store = [&] { code.storeFloats(state[2 + part], values, {group, i}); };
+      if ((part + 1) * layout.getPartSize() <= valueDim)
+        store();
+      else
+        code.when(code.isWithin(i, code.index(valueDim)), store);
     }
     code.barrier();
 
-    Value maximum = code.float32(lowestScore);
-    for (int64_t other = 0; other < warps; ++other)
-      maximum = code.maximum(code.loadFloat(maxima, code.index(other)), maximum);
+    Value zero = code.index(0), all = code.index(groups);
+    Value maximum = code.loop(zero, all, 1, {code.float32(lowestScore)},
+                              [&](Value other, ValueRange carried) -> SmallVector<Value> {
+                                return {code.maximum(code.loadFloat(maxima, other), carried[0])};
+                              })[0];
     Value sum = code.float32(0);
     if (sinks) {
       Value sink = code.loadFloat(sinks, head);
       maximum = code.maximum(sink, maximum);
       sum = code.exp(code.sub(sink, maximum));
     }
-    SmallVector<Value> weights;
-    for (int64_t other = 0; other < warps; ++other) {
-      Value theirs = code.loadFloat(maxima, code.index(other));
-      weights.push_back(code.exp(code.sub(theirs, maximum)));
-      sum = code.fma(code.loadFloat(sums, code.index(other)), weights.back(), sum);
-    }
+    auto getWeight = [&](Value other) {
+      return code.exp(code.sub(code.loadFloat(maxima, other), maximum));
+    };
+    sum = code.loop(zero, all, 1, {sum},
+                    [&](Value other, ValueRange carried) -> SmallVector<Value> {
+                      return {code.fma(code.loadFloat(sums, other), getWeight(other), carried[0])};
+                    })[0];
     // A token that sees nothing gets zeros.
     Value isEmpty = code.compare(arith::CmpFPredicate::OEQ, sum, code.float32(0));
     Value divisor = code.select(isEmpty, code.float32(1), sum);
     code.forEachOfThread(code.index(valueDim), [&](Value i) {
-      Value total = code.float32(0);
-      for (int64_t other = 0; other < warps; ++other)
-        total = code.fma(code.loadFloat(values, {code.index(other), i}), weights[other], total);
+      Value total = code.loop(zero, all, 1, {code.float32(0)},
+                              [&](Value other, ValueRange carried) -> SmallVector<Value> {
+                                Value theirs = code.loadFloat(values, {other, i});
+                                return {code.fma(theirs, getWeight(other), carried[0])};
+                              })[0];
       code.storeFloat(code.divide(total, divisor), result, {token, head, i});
     });
   }
@@ -165,11 +220,12 @@ private:
   BlockCode &code;
   moe::AttentionOp op;
   moe::CacheType type;
+  LaneLayout layout;
   int64_t heads;
   Value query, positions, tokenSequences, sinks, result;
   PagedCache cache;
-  int64_t keyDim, valueDim;
-  Value token, head, position, scaled;
+  int64_t keyDim, valueDim, groupsOfWarp, groups;
+  Value token, head, kvHead, position, scaled, firstOfLane;
 };
 
 class CUDAAttentionStrategy : public KernelStrategy {

@@ -74,7 +74,7 @@ const KernelStrategy &mlir::moec::getCUDARouteStrategy() {
   return strategy;
 }
 
-const KernelStrategy &mlir::moec::getCUDAGroupTokensStrategy() {
-  static const SerialStrategy strategy("cuda.group_tokens", getGroupTokensStrategy());
+const KernelStrategy &mlir::moec::getCUDASerialGroupTokensStrategy() {
+  static const SerialStrategy strategy("cuda.group_tokens.serial", getGroupTokensStrategy());
   return strategy;
 }

@@ -14,6 +14,7 @@ const KernelStrategy &getCUDAAttentionStrategy();
 const KernelStrategy &getCUDAKVAppendStrategy();
 const KernelStrategy &getCUDARouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();
+const KernelStrategy &getCUDASerialGroupTokensStrategy();
 
 } // namespace mlir::moec
 

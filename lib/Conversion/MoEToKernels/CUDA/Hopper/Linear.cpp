@@ -2,8 +2,9 @@
 //
 // Blocks stay for the whole launch and take tiles in turn. One warpgroup brings boxes of the input
 // and of the weight into a ring of slots; two others multiply. With many rows a tile has 128 of them,
-// 64 for each warpgroup, and 256 columns. With up to 64 rows a tile has 64 columns, and the two
-// warpgroups share the elements of the sums, so that all of the chip reads the weight.
+// 64 for each warpgroup, and 256 columns. With up to 64 rows a tile has as few columns as it takes for
+// every multiprocessor to read its share of the weight, and the two warpgroups share the elements of
+// the sums.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -39,19 +40,36 @@ struct Shape {
   int64_t getSlotBytes() const { return steps * (getLeftBytes() + getRightBytes()); }
 };
 constexpr Shape manyRows = {128, 256, 256, 1, 4};
-constexpr Shape fewRows = {64, 64, 64, 2, 6};
 
-/// What the warpgroups that share k hand over, behind the slots.
-constexpr int64_t sumsOffset = 196608, sumsBytes = 64 * 64 * 4;
-static_assert(manyRows.slots * 49152 == sumsOffset && fewRows.slots * 32768 == sumsOffset);
-constexpr int64_t sharedBytes = sumsOffset + sumsBytes;
+/// The slots' bytes, and behind them what the warpgroups that share k hand over.
+constexpr int64_t slotBytes = 196608, mostSlots = 8, mostFewColumns = 128;
+constexpr int64_t sharedBytes = slotBytes + 64 * mostFewColumns * 4;
+static_assert(manyRows.slots * 49152 == slotBytes);
+
+/// For up to 64 rows: tiles whose last round leaves the fewest multiprocessors without work, and
+/// among such the widest.
+Shape getFewRows(int64_t columns) {
+  int64_t best = 16;
+  double bestUse = 0;
+  for (int64_t width = 16; width <= mostFewColumns; width += 16) {
+    int64_t tiles = llvm::divideCeil(columns, width);
+    double use = double(columns) / double(width * blocks * llvm::divideCeil(tiles, blocks));
+    if (use >= bestUse) {
+      best = width;
+      bestUse = use;
+    }
+  }
+  Shape shape = {64, best, best, 2, 0};
+  shape.slots = std::min(mostSlots, slotBytes / (shape.steps * (64 + best) * bytesOfRow));
+  return shape;
+}
 
 class LinearBlock {
 public:
   LinearBlock(HopperCode &code, moe::LinearOp op, ValueRange operands, Value result,
               const TargetDescription &target)
       : code(code), op(op), columns(moe::getLogicalShape(op.getWeight().getType())[0]),
-        elements(moe::getLogicalShape(op.getWeight().getType())[1]), input(operands[0]), weight(operands[1]),
+        elements(moe::getLogicalShape(op.getWeight().getType())[1]), fewRows(getFewRows(columns)), input(operands[0]), weight(operands[1]),
         result(result), isInvariant(target.batchInvariant) {
     auto next = operands.begin() + 2;
     bias = op.getBias() ? *next++ : Value();
@@ -210,7 +228,7 @@ private:
     Location loc = code.getLoc();
     Value inGroup = code.andBits(code.threadNumber(), HopperCode::warpgroupSize - 1);
     auto getPlace = [&](int64_t i) {
-      int64_t offset = sumsOffset + i * HopperCode::warpgroupSize * 4;
+      int64_t offset = slotBytes + i * HopperCode::warpgroupSize * 4;
       return code.dynamicShared(code.plus(code.times(inGroup, 4), offset));
     };
     Value isFirst = code.isEqual(group, 0);
@@ -271,6 +289,7 @@ private:
   HopperCode &code;
   moe::LinearOp op;
   int64_t columns, elements;
+  Shape fewRows;
   Value input, weight, bias, residual, result, rows, block;
   bool isInvariant;
 };
@@ -304,8 +323,9 @@ public:
                                const TargetDescription &) const override {
     auto linear = cast<moe::LinearOp>(op);
     CodeBuilder code(op->getLoc(), builder);
-    int64_t columnTiles = llvm::divideCeil(moe::getLogicalShape(linear.getWeight().getType())[0],
-                                           fewRows.columns);
+    int64_t columns = moe::getLogicalShape(linear.getWeight().getType())[0];
+    Shape fewRows = getFewRows(columns);
+    int64_t columnTiles = llvm::divideCeil(columns, fewRows.columns);
     OpFoldResult rows = tensor::getMixedSize(builder, op->getLoc(), linear.getInput(), 0);
     if (auto count = getConstantIntValue(rows))
       return builder.getIndexAttr(
