@@ -119,6 +119,43 @@ struct RoundToHalf : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// f64 to bf16 or f16 by way of f32. There it is rounded to odd: towards zero, and the last bit set
+/// where that is not exact, so that the second rounding sees on which side of a tie the number was.
+struct RoundWideFloats : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    Value x = op.getIn();
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!getElementTypeOrSelf(x.getType()).isF64() || !(element.isF16() || element.isBF16()))
+      return failure();
+    ElementCode code(rewriter, op.getLoc(), op.getType(), false);
+    Type f32 = code.f32(), i32 = code.integerLike(f32);
+    Value nearest = code.truncate(f32, x), back = code.extend(code.f64(), nearest);
+    Value bits = code.bitcast(i32, nearest);
+    Value isLarger = code.compare(arith::CmpFPredicate::OGT, code.abs(back), code.abs(x));
+    bits = code.select(isLarger, code.subInteger(bits, code.integer(i32, 1)), bits);
+    Value isInexact = code.compare(arith::CmpFPredicate::ONE, back, x);
+    bits = code.select(isInexact, code.bitOr(bits, code.integer(i32, 1)), bits);
+    rewriter.replaceOp(op, code.truncate(op.getType(), code.bitcast(f32, bits)));
+    return success();
+  }
+};
+
+/// bf16 or f16 to f64 by way of f32.
+struct ExtendToWideFloats : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    Type element = getElementTypeOrSelf(op.getIn().getType());
+    if (!getElementTypeOrSelf(op.getType()).isF64() || !(element.isF16() || element.isBF16()))
+      return failure();
+    ElementCode code(rewriter, op.getLoc(), op.getType(), false);
+    rewriter.replaceOp(op, code.extend(op.getType(), code.extend(code.f32(), op.getIn())));
+    return success();
+  }
+};
+
 struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
@@ -140,7 +177,7 @@ struct LegalizeFloats : moec::impl::LegalizeFloatsPassBase<LegalizeFloats> {
     RewritePatternSet asIntegers(context);
     if (target->isCPU()) {
       arith::populateExpandBFloat16Patterns(asIntegers);
-      asIntegers.add<RoundToBF16>(context, PatternBenefit(2));
+      asIntegers.add<RoundToBF16, RoundWideFloats, ExtendToWideFloats>(context, PatternBenefit(2));
       if (!target->has("f16c"))
         asIntegers.add<ExtendHalf, RoundToHalf>(context);
     }

@@ -75,6 +75,48 @@ TEST_P(HalfConversion, ArithmeticRoundsOnce) {
   }
 }
 
+/// The bf16 nearest to a number that is not subnormal there.
+float nearestBF16(double value) {
+  if (!std::isfinite(value) || std::abs(value) < 0x1p-140)
+    return static_cast<float>(value);
+  int exponent;
+  double mantissa = std::frexp(value, &exponent); // of which 8 bits stay
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8));
+}
+
+/// f64 beside the ties of f16 and bf16, nearer to them than f32 can tell.
+TEST_P(HalfConversion, RoundsWideNumbersOnce) {
+  KernelHarness harness(genericKernel({"?xf64"}, {"?xf16", "?xbf16", "?xf64"}, R"(
+    %o0 = arith.truncf %i0 : tensor<?xf64> to tensor<?xf16>
+    %o1 = arith.truncf %i0 : tensor<?xf64> to tensor<?xbf16>
+    %o2 = arith.extf %o0 : tensor<?xf16> to tensor<?xf64>)"),
+                        GetParam());
+  ASSERT_TRUE(harness.isReady()) << harness.getError();
+  std::vector<double> x = {0.0, -0.0, 1e300, -1e300, 1e-300, INFINITY, -INFINITY, NAN, 0x1p-25};
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    // A tie of f16, and one of bf16.
+    double half = std::ldexp(2049 + 2 * (random() % 1024), int(random() % 40) - 36);
+    double wide = std::ldexp(257 + 2 * (random() % 128), int(random() % 200) - 100);
+    for (double tie : {half, wide})
+      for (double value : {tie, std::nextafter(tie, INFINITY), std::nextafter(tie, 0.0)})
+        x.push_back(random() % 2 ? value : -value);
+  }
+  int64_t count = x.size();
+  std::vector<_Float16> halves(count);
+  std::vector<uint16_t> narrow(count);
+  std::vector<double> back(count);
+  ASSERT_TRUE(harness.run("kernel", {{x.data(), {count}},
+                                     {halves.data(), {count}},
+                                     {narrow.data(), {count}},
+                                     {back.data(), {count}}}));
+  for (int64_t i = 0; i < count; ++i) {
+    ASSERT_EQ(bitsOf(halves[i]), bitsOf(static_cast<_Float16>(x[i]))) << x[i];
+    ASSERT_EQ(bitsOf(fromBF16(narrow[i])), bitsOf(nearestBF16(x[i]))) << x[i];
+    ASSERT_EQ(bitsOf(static_cast<float>(back[i])), bitsOf(halves[i])) << x[i];
+  }
+}
+
 TEST_P(HalfConversion, ConvertsIntegers) {
   KernelHarness harness(genericKernel({"?xi32", "?xf16"}, {"?xf16", "?xi32"}, R"(
     %o0 = arith.sitofp %i0 : tensor<?xi32> to tensor<?xf16>
