@@ -119,6 +119,7 @@ private:
   void makeKey();
   MemorySpan locate(CompiledProgram::Operand operand, std::span<const MemorySpan> states) const;
   std::string commandName(std::size_t index) const;
+  std::string symbolsToString() const;
   CommandList commandList() const;
   Status runRecorded();
   Status runProfiled();

@@ -1,24 +1,10 @@
+// Making a program ready: sizes, memory, addresses. ProgramRun.cpp runs it.
 #include "runtime/base/CheckedMath.h"
 #include "runtime/session/Program.h"
-#include "runtime/session/Timeline.h"
 
 #include <algorithm>
 
 namespace moert {
-
-namespace {
-
-// " with tokens = 3, rows = 1".
-std::string symbolsToString(const moec::bundle::Program &program,
-                            std::span<const std::int64_t> values) {
-  std::string text;
-  for (int i = 0; i < program.symbols_size(); ++i)
-    text += (i ? ", " : " with ") + program.symbols(i) + " = " +
-            std::to_string(values[static_cast<std::size_t>(i)]);
-  return text;
-}
-
-} // namespace
 
 ProgramRunner::ProgramRunner(const CompiledProgram &program, std::span<const MemorySpan> weights,
                              std::span<const MemorySpan> globals, Device &device, bool record)
@@ -47,6 +33,16 @@ std::string ProgramRunner::commandName(std::size_t index) const {
   const auto &command = program->source().commands(static_cast<int>(index));
   return "command " + std::to_string(index) +
          (command.has_launch() ? " " + inQuotes(command.launch().kernel()) : " (a copy)");
+}
+
+// " with tokens = 3, rows = 1".
+std::string ProgramRunner::symbolsToString() const {
+  const moec::bundle::Program &source = program->source();
+  std::string text;
+  for (int i = 0; i < source.symbols_size(); ++i)
+    text += (i ? ", " : " with ") + source.symbols(i) + " = " +
+            std::to_string(symbols[static_cast<std::size_t>(i)]);
+  return text;
 }
 
 Status ProgramRunner::bindSymbols(std::span<const Shape> shapes, std::span<const MemorySpan> states,
@@ -109,7 +105,7 @@ Status ProgramRunner::prepare(std::span<const Shape> shapes, std::span<const Mem
   MOERT_RETURN_IF_ERROR(bindSymbols(shapes, states, symbols));
   lastShapes.assign(shapes.begin(), shapes.end());
   lastStates.assign(states.begin(), states.end());
-  std::string place = "entry " + inQuotes(source.name()) + symbolsToString(source, symbols);
+  std::string place = "entry " + inQuotes(source.name()) + symbolsToString();
   if (Status status = resize(shapes); !status.isOk())
     return std::move(status).in(place);
   if (Status status = resizeArenas(); !status.isOk())
@@ -261,10 +257,6 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
   return problems.toStatus(ErrorCode::InvalidData);
 }
 
-CommandList ProgramRunner::commandList() const {
-  return {ready, scratchNeeded, inputs.transfer(), outputs.transfer()};
-}
-
 // Sizes and the addresses of states; everything else in a recording moves only when it is thrown
 // away.
 void ProgramRunner::makeKey() {
@@ -275,124 +267,6 @@ void ProgramRunner::makeKey() {
     key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(state.data)));
     key.push_back(static_cast<std::int64_t>(state.bytes));
   }
-}
-
-Status ProgramRunner::run() {
-  assert(prepared);
-  if (profiling)
-    return runProfiled();
-  if (!recording)
-    MOERT_RETURN_IF_ERROR(device->run(commandList()));
-  else
-    MOERT_RETURN_IF_ERROR(runRecorded());
-  return hostAccessible ? Status() : device->synchronise();
-}
-
-// What runs for the second time will run often: it is recorded then.
-Status ProgramRunner::runRecorded() {
-  RecordingCache::Entry &entry = recordings.find(key);
-  if (entry.recording) {
-    MOERT_ASSIGN_OR_RETURN(bool holds, device->replay(*entry.recording));
-    if (holds)
-      return {};
-    entry.recording.reset();
-  }
-  if (!std::exchange(entry.ranBefore, true) || entry.isRefused)
-    return device->run(commandList());
-  MOERT_ASSIGN_OR_RETURN(entry.recording, device->record(commandList()));
-  if (entry.recording) {
-    MOERT_ASSIGN_OR_RETURN(bool holds, device->replay(*entry.recording));
-    if (holds)
-      return {};
-  }
-  entry.isRefused = !entry.recording;
-  return device->run(commandList());
-}
-
-Status ProgramRunner::runProfiled() {
-  times.resize(ready.size());
-  double begin = timeline ? timeline->now() : 0;
-  MOERT_RETURN_IF_ERROR(device->runProfiled(commandList(), times));
-  double seconds = timeline ? timeline->now() - begin : 0;
-  for (std::size_t i = 0; i < ready.size(); ++i)
-    note(ready[i], times[i], begin);
-  if (timeline)
-    timeline->add({program->source().name() + symbolsToString(program->source(), symbols), "",
-                   begin, seconds});
-  return {};
-}
-
-void ProgramRunner::note(const ReadyCommand &each, CommandTime time, double programBegin) {
-  const CompiledProgram::Command &command = program->commands[each.command];
-  auto flops = static_cast<double>(command.flops.evaluate(symbols).value_or(0));
-  auto bytesMoved =
-      static_cast<double>(each.kernel ? command.bytesMoved.evaluate(symbols).value_or(0)
-                                      : static_cast<std::int64_t>(2 * each.bytes));
-  Measured &entry = measured[each.command];
-  ++entry.launches;
-  entry.seconds += time.seconds;
-  entry.flops += flops;
-  entry.bytesMoved += bytesMoved;
-  if (!timeline)
-    return;
-  const auto &source = program->source().commands(static_cast<int>(each.command));
-  timeline->add({source.has_launch() ? source.launch().source() : "copy",
-                 source.has_launch() ? source.launch().kernel() : "copy", programBegin + time.begin,
-                 time.seconds, each.workgroups, flops, bytesMoved});
-}
-
-Status ProgramRunner::runStreaming(const std::function<Status(std::uint32_t)> &acquire,
-                                   const std::function<void(std::uint32_t)> &release) {
-  assert(prepared);
-  for (const ReadyCommand &each : ready) {
-    const CompiledProgram::Command &command = program->commands[each.command];
-    auto slots = const_cast<void **>(each.arguments.buffers);
-    for (std::size_t k = 0; k < command.operands.size(); ++k) {
-      if (command.operands[k].kind != CompiledProgram::Kind::Weight)
-        continue;
-      MOERT_RETURN_IF_ERROR(acquire(command.operands[k].index));
-      slots[k] = weights[command.operands[k].index].data;
-    }
-    if (each.parameters.tensorMaps != 0)
-      if (Status status = encodeTensorMaps(each); !status.isOk())
-        return std::move(status).in(commandName(each.command));
-    MOERT_RETURN_IF_ERROR(device->run({{&each, 1}, scratchNeeded, {}, {}}));
-    for (CompiledProgram::Operand operand : command.operands)
-      if (operand.kind == CompiledProgram::Kind::Weight)
-        release(operand.index);
-  }
-  return {};
-}
-
-void ProgramRunner::setProfiling(bool on, Timeline *newTimeline) {
-  profiling = on || newTimeline;
-  timeline = newTimeline;
-  measured.assign(measured.size(), {});
-}
-
-std::vector<ProfileEntry> ProgramRunner::profile() const {
-  std::vector<ProfileEntry> result;
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    if (measured[i].launches == 0)
-      continue;
-    const auto &command = program->source().commands(static_cast<int>(i));
-    ProfileEntry entry;
-    entry.source = command.has_launch() ? command.launch().source() : "copy";
-    entry.kernel = command.has_launch() ? command.launch().kernel() : "copy";
-    entry.launches = measured[i].launches;
-    entry.seconds = measured[i].seconds;
-    entry.flops = measured[i].flops;
-    entry.bytesMoved = measured[i].bytesMoved;
-    result.push_back(std::move(entry));
-  }
-  return result;
-}
-
-std::uint64_t ProgramRunner::arenaBytes() const {
-  std::uint64_t bytes = inputs.memory() + outputs.memory();
-  for (const DeviceMemory &memory : arenas)
-    bytes += memory.size();
-  return bytes;
 }
 
 } // namespace moert
