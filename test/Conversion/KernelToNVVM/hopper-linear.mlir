@@ -13,7 +13,7 @@
 // KERNEL-COUNT-2: nvvm.cp.async.bulk.tensor.shared.cluster.global
 // KERNEL:       nvvm.setmaxregister increase 232
 // KERNEL:       nvvm.wgmma.fence.aligned
-// KERNEL-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>
+// KERNEL-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 16, k = 16>
 // KERNEL:       nvvm.wgmma.commit.group.sync.aligned
 // KERNEL-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 256, k = 16>
 

@@ -46,16 +46,19 @@ TEST_P(Norms, MatchTheirDefinition) {
         harness.run("kernel", {x.bind({rows}), weight.bind(), bias.bind(), out.bind({rows})}, 3));
     EXPECT_TRUE(out.isIntact());
     for (int64_t r = 0; r < rows; ++r) {
-      double mean = 0, square = 0;
-      for (int i = 0; i < width; ++i)
-        mean += c.layer ? x.get(r * width + i) / double(width) : 0.0;
+      double mean = 0, magnitude = 0, square = 0;
+      for (int i = 0; c.layer && i < width; ++i) {
+        mean += x.get(r * width + i) / double(width);
+        magnitude += std::abs(x.get(r * width + i)) / double(width);
+      }
       for (int i = 0; i < width; ++i)
         square += std::pow(x.get(r * width + i) - mean, 2.0) / width;
       for (int i = 0; i < width; ++i) {
         double factor = c.weight ? weight.get(i) + (c.unitOffset ? 1.0 : 0.0) : 1.0;
         double expected = (x.get(r * width + i) - mean) / std::sqrt(square + 1e-6) * factor;
-        // Differences of close numbers keep the error of the larger ones.
-        double scale = (std::abs(x.get(r * width + i)) + std::abs(mean)) /
+        // Differences of close numbers keep the error of the larger ones, and a mean that cancels
+        // that of what was added up.
+        double scale = (std::abs(x.get(r * width + i)) + magnitude) /
                        std::sqrt(square + 1e-6) * std::abs(factor);
         if (c.bias) {
           expected += bias.get(i);
