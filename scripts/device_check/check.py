@@ -1,0 +1,64 @@
+"""check.py [DEVICE]: everything that prepare put beside this file, on a device ("cuda"): one JSON file and one table."""
+
+import json
+import os
+import sys
+import traceback
+
+import check_model
+import check_ops
+import moert
+
+# Bundle, and whether steps are kept as CUDA graphs.
+MODELS = [("f32", True), ("f32", False), ("f32-ptx", True), ("bf16", True), ("bf16-invariant", True)]
+
+
+def problems(name, record):
+    """What does not hold, in words."""
+    found = []
+    for text in ("short", "long"):
+        if name.startswith("f32") and record[text]["largest"] > 1e-4:
+            found.append(f"{text} logits differ by {record[text]['largest']:.2g}")
+        if record[text]["rms"] > 0.03:
+            found.append(f"{text} logits differ by {record[text]['rms']:.2%} of their standard deviation")
+        if record[text]["wrong_argmax"]:
+            found.append(f"{record[text]['wrong_argmax']} best tokens of the {text} prompt differ")
+    cuts = [*record["chunks"].values(), record["ragged"], record["ragged_decode"]]
+    if name.startswith("f32") and max(cuts) > 1e-4 or name.endswith("invariant") and max(cuts) > 0:
+        found.append(f"cuts and batches change logits by {max(cuts):.2g}")
+    if record["repetitions_differ"]:
+        found.append(f"{record['repetitions_differ']} repetitions differ")
+    if name.startswith("f32") and min(record["greedy_equal"]) < 200:
+        found.append(f"greedy tokens differ from {record['greedy_equal']} on")
+    if abs(record["perplexity"] / record["perplexity_reference"] - 1) > 0.005:
+        found.append(f"perplexity {record['perplexity']:.5f}")
+    return found
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
+    library = moert.Library(f"{here}/libmoert.so")
+    result, failed = {"models": [], "ops": None}, 0
+    print(f"{'gptoss-tiny':16} {'graphs':6} {'logits':>9} {'rms':>8} {'perplexity':>11} {'prompt 512':>11} {'token':>9}  problems")
+    for name, graphs in MODELS:
+        try:
+            record = check_model.check(library, f"{here}/gptoss-tiny-{name}.moeb", f"{here}/data", device, graphs=graphs)
+            record["problems"] = problems(name, record)
+            print(f"{name:16} {str(graphs):6} {record['short']['largest']:9.2g} {record['short']['rms']:8.2%} {record['perplexity']:11.6f} "
+                  f"{record['prompt_512_s'] * 1e3:8.2f} ms {record['token_s'] * 1e6:6.0f} us  {'; '.join(record['problems']) or 'none'}",
+                  flush=True)
+        except Exception:  # any failure is a result, too
+            record = {"problems": [traceback.format_exc()]}
+            print(f"{name:16} {record['problems'][0]}", flush=True)
+        failed += bool(record["problems"])
+        result["models"].append({"name": name, "graphs": graphs, **record})
+    result["ops"] = check_ops.check(library, f"{here}/ops", device)
+    print(f"ops: {result['ops']['passed']} cases agree with the interpreter, {result['ops']['failed']} do not")
+    print("\n".join(result["ops"]["failures"][:20]))
+    with open(f"{here}/result.json", "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+    sys.exit(bool(failed or result["ops"]["failed"]))
+
+
+main()
