@@ -30,6 +30,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getCUDALinearStrategy(),
       &getCUDAGroupedLinearStrategy(),
       &getHopperLinearStrategy(),
+      &getHopperGroupedLinearStrategy(),
   };
   return strategies;
 }

@@ -10,6 +10,7 @@ namespace mlir::moec {
 const KernelStrategy &getCUDALinearStrategy();
 const KernelStrategy &getCUDAGroupedLinearStrategy();
 const KernelStrategy &getHopperLinearStrategy();
+const KernelStrategy &getHopperGroupedLinearStrategy();
 const KernelStrategy &getCUDAAttentionStrategy();
 const KernelStrategy &getCUDAKVAppendStrategy();
 const KernelStrategy &getCUDARouteStrategy();
