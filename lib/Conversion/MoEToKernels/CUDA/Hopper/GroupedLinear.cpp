@@ -1,9 +1,9 @@
 //===- GroupedLinear.cpp - MXFP4 experts on Hopper, converted on the way to shared memory -----===//
 //
 // A block computes 64 routed rows times 128 columns of one expert. Its threads gather rows of the
-// input and turn codes into bf16, both into shared memory as products of warpgroups want them; the two
-// warpgroups multiply 64 columns each. Three slots: while one is multiplied the next is filled, and
-// what goes into the one after is on its way in registers.
+// input and turn codes into bf16, both in shared memory as products of warpgroups want them; the two
+// warpgroups multiply 64 columns each. Rows and codes are copied three steps of k ahead; what they
+// become is multiplied while the next step is converted.
 //
 // A code's exponent and mantissa, moved to where bf16 has them, are 2^-126 of its value; a factor for
 // each block of 32, made of two powers of two, brings the value to its size. Both products are exact.
@@ -24,9 +24,14 @@ using namespace mlir::moec;
 namespace {
 
 constexpr int64_t threads = 256, tileRows = 64, tileColumns = 128, columnsOfGroup = 64;
-constexpr int64_t depth = 64, bytesOfRow = depth * 2, slots = 3;
+constexpr int64_t depth = 64, bytesOfRow = depth * 2, ahead = 3;
+/// Slots of copied rows and codes: those on their way, and the two that products may still read.
+constexpr int64_t copySlots = ahead + 2, productSlots = 3;
 constexpr int64_t leftBytes = tileRows * bytesOfRow, rightBytes = tileColumns * bytesOfRow;
-constexpr int64_t slotBytes = leftBytes + rightBytes, sharedBytes = slots * slotBytes;
+constexpr int64_t codeBytes = threads * 16;
+constexpr int64_t rightOffset = copySlots * leftBytes;
+constexpr int64_t codesOffset = rightOffset + productSlots * rightBytes;
+constexpr int64_t sharedBytes = codesOffset + copySlots * codeBytes;
 
 class ExpertsBlock {
 public:
@@ -46,47 +51,54 @@ public:
   }
 
 private:
-  /// What a thread has on its way for one slot: two pieces of 16 bytes of the input and the codes
-  /// and the scale of one block of 32.
-  struct Loads {
-    Value left[2], codes, scale;
-    SmallVector<Value> get() const { return {left[0], left[1], codes, scale}; }
-    static Loads from(ValueRange values) { return {{values[0], values[1]}, values[2], values[3]}; }
-  };
-
   void buildTile() {
     findPlaces();
     int64_t steps = llvm::divideCeil(elements, depth);
-    SmallVector<Value> carried = load(code.index(0)).get();
-    carried.append({code.int32(0), product.zeros()});
+    // Scales are too small for copies: they wait in registers.
+    SmallVector<Value> carried = {code.int32(0), code.int32(0), product.zeros()};
+    for (int64_t step = 0; step < ahead; ++step) {
+      copy(code.index(step), code.int32(step));
+      carried.push_back(loadScale(code.index(step)));
+    }
     Value base = code.toAddress(code.dynamicShared(code.int32(0)));
     Value group = code.warpgroupNumber();
-    Value right = code.plus(code.times(group, columnsOfGroup * bytesOfRow), leftBytes);
+    Value right = code.plus(code.times(group, columnsOfGroup * bytesOfRow), rightOffset);
     SmallVector<Value> done = code.loop(
         code.index(0), code.index(steps), 1, carried,
         [&](Value step, ValueRange carried) -> SmallVector<Value> {
-          Value slot = carried[4], offset = code.times(slot, slotBytes);
-          store(Loads::from(carried), offset);
-          SmallVector<Value> next = load(code.add(step, 1)).get();
+          Value copySlot = carried[0], productSlot = carried[1];
+          NVVM::CpAsyncWaitGroupOp::create(code, code.getLoc(), ahead - 1);
+          convert(copySlot, productSlot, carried[3]);
           // What was written is now for the warpgroups' products to read.
           NVVM::FenceProxyOp::create(
               code, code.getLoc(), NVVM::ProxyKind::async_shared,
               NVVM::SharedSpaceAttr::get(code.getContext(), NVVM::SharedSpace::shared_cta));
           code.barrier();
+          // Both warpgroups have waited for the product before the last one: its slots are free.
+          Value later = code.add(step, ahead);
+          copy(later, advance(copySlot, ahead, copySlots));
           product.fence();
-          Value left = code.add(base, offset);
-          Value sums = product.multiply(carried[5], left, code.add(left, right));
+          Value left = code.add(base, code.times(copySlot, leftBytes));
+          Value ofSlot = code.add(code.add(base, right), code.times(productSlot, rightBytes));
+          Value sums = product.multiply(carried[2], left, ofSlot);
           product.commit();
-          // The slot that is written next was read two products ago, by the other warpgroup, too: it
-          // has passed the barrier above since.
           product.wait(1);
-          Value following = code.plus(slot, 1);
-          following = code.select(code.isEqual(following, slots), code.int32(0), following);
-          next.append({following, sums});
+          SmallVector<Value> next = {advance(copySlot, 1, copySlots),
+                                     advance(productSlot, 1, productSlots), sums};
+          llvm::append_range(next, carried.drop_front(4));
+          next.push_back(loadScale(later));
           return next;
         });
     product.wait(0);
-    storeResults(done[5], group);
+    NVVM::CpAsyncWaitGroupOp::create(code, code.getLoc(), 0);
+    storeResults(done[2], group);
+  }
+
+  /// A slot `distance` further in a ring of `count`.
+  Value advance(Value slot, int64_t distance, int64_t count) {
+    Value next = code.plus(slot, distance);
+    Value wraps = code.compare(arith::CmpIPredicate::sge, next, code.int32(count));
+    return code.select(wraps, code.plus(next, -count), next);
   }
 
   /// Where this thread's pieces come from and go to.
@@ -108,8 +120,10 @@ private:
     Value j = code.add(firstColumn, column);
     isColumn = code.isWithin(j, code.index(tiles.getColumns()));
     weightRow = tiles.getWeightRow(code.select(isColumn, j, code.index(0)));
+    row = code.add(code.mul(tiles.getExpert(), tiles.getColumns()), weightRow);
     for (int64_t i = 0; i < 4; ++i)
-      rightPlace[i] = code.plus(getPlace(column, code.add(code.mul(half, 4), i)), leftBytes);
+      rightPlace[i] = code.plus(getPlace(column, code.add(code.mul(half, 4), i)), rightOffset);
+    codePlace = code.plus(code.times(code.threadNumber(), 16), codesOffset);
   }
 
   /// The offset (i32) of a piece of 16 bytes: in rows of 128 bytes, its number within the row
@@ -119,53 +133,48 @@ private:
     return code.toInt32(code.add(code.mul(row, bytesOfRow), code.mul(swizzled, 16)));
   }
 
-  Value zeroWords() {
-    return arith::ConstantOp::create(code, code.getLoc(),
-                                     code.getZeroAttr(code.intVector(4)));
+  /// Begins to copy 16 bytes; zeros, and the address counts for nothing, where they are not there.
+  void copyPiece(Value destination, Value memref, Value byte, Value isThere) {
+    Value size = code.select(isThere, code.int32(16), code.int32(0));
+    NVVM::CpAsyncOp::create(code, code.getLoc(), code.dynamicShared(destination),
+                            code.globalPointer(memref, byte), code.getI32IntegerAttr(16),
+                            NVVM::LoadCacheModifierKindAttr::get(
+                                code.getContext(), NVVM::LoadCacheModifierKind::CG),
+                            size);
   }
 
-  Value loadWords(Value memref, ValueRange place, int64_t count) {
-    auto type = cast<MemRefType>(memref.getType());
-    auto vector = VectorType::get({count}, type.getElementType());
-    Value loaded = vector::LoadOp::create(code, code.getLoc(), vector, memref, place,
-                                          /*nontemporal=*/false, llvm::MaybeAlign(16));
-    return vector::BitCastOp::create(code, code.getLoc(), code.intVector(4), loaded);
-  }
-
-  Loads load(Value step) {
-    Loads loads;
+  /// Begins to copy this thread's pieces of a step: two of the input, and the codes of a block.
+  void copy(Value step, Value slot) {
     Value k = code.add(code.mul(step, depth), code.mul(leftChunk, 8));
     Value isInside = code.isWithin(k, code.index(elements));
-    for (int64_t i = 0; i < 2; ++i)
-      loads.left[i] = code.choose(
-          code.both(isRow[i], isInside), {code.intVector(4)},
-          [&]() -> SmallVector<Value> {
-            return {loadWords(tiles.getInput(), {inputRow[i], k}, 8)};
-          },
-          [&]() -> SmallVector<Value> { return {zeroWords()}; })[0];
-    Value block = code.add(code.mul(step, 2), half);
-    Value isBlock = code.isWithin(block, code.index(elements / 32));
-    SmallVector<Value> found = code.choose(
-        code.both(isColumn, isBlock), {code.intVector(4), code.getI32Type()},
-        [&]() -> SmallVector<Value> { return loadBlock(block); },
-        [&]() -> SmallVector<Value> { return {zeroWords(), code.int32(127)}; });
-    loads.codes = found[0];
-    loads.scale = found[1];
-    return loads;
+    for (int64_t i = 0; i < 2; ++i) {
+      Value byte = code.mul(code.add(code.mul(inputRow[i], elements), k), 2);
+      copyPiece(code.add(code.times(slot, leftBytes), leftPlace[i]), tiles.getInput(), byte,
+                code.both(isRow[i], isInside));
+    }
+    Value block = getBlock(step);
+    Value byte = code.mul(code.add(code.mul(row, elements / 32), block), 16);
+    copyPiece(code.add(code.times(slot, codeBytes), codePlace), tiles.getStorage()[0], byte,
+              isBlock(block));
+    NVVM::CpAsyncCommitGroupOp::create(code, code.getLoc());
   }
 
-  SmallVector<Value> loadBlock(Value block) {
-    Location loc = code.getLoc();
-    Value codes = tiles.getStorage()[0], scales = tiles.getStorage()[1];
-    SmallVector<Value> place = {tiles.getExpert(), weightRow, block};
-    Value byte = memref::LoadOp::create(code, loc, scales, place);
-    // Codes lie as [E, N, K / 2] or as [E, N, K / 32, 16].
-    if (cast<MemRefType>(codes.getType()).getRank() == 4)
-      place.push_back(code.index(0));
-    else
-      place[2] = code.mul(block, 16);
-    return {loadWords(codes, place, 16),
-            arith::ExtUIOp::create(code, loc, code.getI32Type(), byte).getResult()};
+  Value getBlock(Value step) { return code.add(code.mul(step, 2), half); }
+  Value isBlock(Value block) {
+    return code.both(isColumn, code.isWithin(block, code.index(elements / 32)));
+  }
+
+  /// The scale of this thread's block, as i32.
+  Value loadScale(Value step) {
+    Value block = getBlock(step);
+    return code.choose(
+        isBlock(block), {code.getI32Type()},
+        [&]() -> SmallVector<Value> {
+          Value byte = memref::LoadOp::create(code, code.getLoc(), tiles.getStorage()[1],
+                                              ValueRange{tiles.getExpert(), weightRow, block});
+          return {arith::ExtUIOp::create(code, code.getLoc(), code.getI32Type(), byte).getResult()};
+        },
+        [&]() -> SmallVector<Value> { return {code.int32(127)}; })[0];
   }
 
   void storePiece(Value words, Value offset) {
@@ -173,62 +182,92 @@ private:
                           /*alignment=*/16);
   }
 
-  void store(const Loads &loads, Value offset) {
-    for (int64_t i = 0; i < 2; ++i)
-      storePiece(loads.left[i], code.add(offset, leftPlace[i]));
-    auto [first, second] = getFactors(loads.scale);
-    for (int64_t i = 0; i < 4; ++i) {
-      // Eight codes of a word are sixteen bytes of bf16.
-      Value word = static_cast<CodeBuilder &>(code).lane(loads.codes, i);
-      SmallVector<Value> pairs;
-      for (int64_t byte = 0; byte < 4; ++byte)
-        pairs.push_back(convertPair(word, byte, first, second));
-      storePiece(code.fromLanes(pairs), code.add(offset, rightPlace[i]));
-    }
+  /// This thread's codes of a slot to bf16.
+  void convert(Value copySlot, Value productSlot, Value scale) {
+    Value codes = LLVM::LoadOp::create(
+        code, code.getLoc(), code.intVector(4),
+        code.dynamicShared(code.add(code.times(copySlot, codeBytes), codePlace)),
+        /*alignment=*/16);
+    Value offset = code.times(productSlot, rightBytes);
+    SmallVector<Value> words;
+    for (int64_t i = 0; i < 4; ++i)
+      llvm::append_range(
+          words, convertWord(static_cast<CodeBuilder &>(code).lane(codes, i), scale));
+    // Scales above one are rare: most warps skip their second factor.
+    SmallVector<Type> types(words.size(), code.getI32Type());
+    words = code.choose(
+        code.compare(arith::CmpIPredicate::sgt, scale, code.int32(largestFirst)), types,
+        [&] {
+          SmallVector<Value> scaled;
+          Value factor = getSecondFactor(scale);
+          for (Value word : words)
+            scaled.push_back(multiplyPair(word, factor));
+          return scaled;
+        },
+        [&] { return words; });
+    // Eight codes of a word are sixteen bytes of bf16.
+    for (int64_t i = 0; i < 4; ++i)
+      storePiece(code.fromLanes(ArrayRef(words).slice(4 * i, 4)),
+                 code.add(offset, rightPlace[i]));
   }
 
-  /// 2^(byte - 1) as a product of two bf16, each twice: the second is 1 for bytes up to 128, and NaN
-  /// for 255.
-  std::pair<Value, Value> getFactors(Value byte) {
-    Location loc = code.getLoc();
-    auto shift = [&](Value value, int64_t bits) -> Value {
-      return arith::ShLIOp::create(code, loc, value, code.int32(bits));
-    };
-    Value low = code.minimum(byte, code.int32(128));
-    Value firstBits = shift(code.plus(low, 126), 7);
-    Value secondBits = shift(code.plus(code.sub(byte, low), 127), 7);
-    secondBits = code.select(code.isEqual(byte, 255), code.int32(0x7fc0), secondBits);
-    auto twice = [&](Value bits) {
-      return toPair(arith::OrIOp::create(code, loc, bits, shift(bits, 16)));
-    };
-    return {twice(firstBits), twice(secondBits)};
+  // 2^(byte - 1) is a product of two bf16: the second is 1 for bytes up to 128, and NaN for 255.
+  static constexpr int64_t largestFirst = 128;
+
+  Value shiftLeft(Value value, int64_t bits) {
+    return arith::ShLIOp::create(code, code.getLoc(), value, code.int32(bits));
+  }
+  Value orBits(Value a, Value b) { return arith::OrIOp::create(code, code.getLoc(), a, b); }
+  Value twice(Value bits) { return orBits(bits, shiftLeft(bits, 16)); }
+
+  Value getFirstFactor(Value byte) {
+    return twice(shiftLeft(code.plus(code.minimum(byte, code.int32(largestFirst)), 126), 7));
+  }
+  Value getSecondFactor(Value byte) {
+    Value bits = shiftLeft(code.plus(byte, 127 - largestFirst), 7);
+    return twice(code.select(code.isEqual(byte, 255), code.int32(0x7fc0), bits));
   }
 
   Value toPair(Value word) {
     return LLVM::BitcastOp::create(code, code.getLoc(), VectorType::get({2}, code.getBF16Type()),
                                    word);
   }
+  Value multiplyPair(Value word, Value factor) {
+    Value product = LLVM::FMulOp::create(code, code.getLoc(), toPair(word), toPair(factor));
+    return LLVM::BitcastOp::create(code, code.getLoc(), code.getI32Type(), product);
+  }
 
-  /// Two codes of a byte as bf16: the low four bits come first.
-  Value convertPair(Value word, int64_t byte, Value first, Value second) {
+  /// The halves of two words that `selector` names, by bytes.
+  Value permute(Value a, Value b, int64_t selector) {
+    return LLVM::InlineAsmOp::create(
+               code, code.getLoc(), code.getI32Type(), ValueRange{a, b},
+               "prmt.b32 $0, $1, $2, " + std::to_string(selector) + ";", "=r,r,r",
+               /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+               LLVM::AsmDialectAttr(), ArrayAttr())
+        .getRes();
+  }
+
+  /// The eight codes of a word as four pairs of bf16, in order. A mask takes codes j and j + 4 at
+  /// once, one for each half: signs to bit 15, exponents and mantissas to bits 8 to 6.
+  SmallVector<Value> convertWord(Value word, Value scale) {
     Location loc = code.getLoc();
-    auto move = [&](Value value, int64_t left) -> Value {
+    auto move = [&](int64_t left) -> Value {
       if (left >= 0)
-        return arith::ShLIOp::create(code, loc, value, code.int32(left));
-      return arith::ShRUIOp::create(code, loc, value, code.int32(-left));
+        return shiftLeft(word, left);
+      return arith::ShRUIOp::create(code, loc, word, code.int32(-left));
     };
-    // The low code's magnitude at bit 6 and its sign at bit 15; the high one's 16 bits further up.
-    Value low = code.andBits(move(word, 6 - 8 * byte), 7 << 6);
-    Value lowSign = code.andBits(move(word, 12 - 8 * byte), 1 << 15);
-    Value high = code.andBits(move(word, 18 - 8 * byte), 7 << 22);
-    Value highSign = code.andBits(move(word, 24 - 8 * byte), int64_t(1) << 31);
-    auto join = [&](Value a, Value b) -> Value {
-      return arith::OrIOp::create(code, loc, a, b);
-    };
-    Value bits = join(join(low, lowSign), join(high, highSign));
-    Value scaled = LLVM::FMulOp::create(code, loc, toPair(bits), first);
-    scaled = LLVM::FMulOp::create(code, loc, scaled, second);
-    return LLVM::BitcastOp::create(code, loc, code.getI32Type(), scaled);
+    SmallVector<Value> apart, pairs;
+    for (int64_t j = 0; j < 4; ++j)
+      apart.push_back(orBits(code.andBits(move(6 - 4 * j), 0x01c001c0),
+                             code.andBits(move(12 - 4 * j), int64_t(0x80008000))));
+    constexpr int64_t lowHalves = 0x5410, highHalves = 0x7632;
+    for (int64_t selector : {lowHalves, highHalves})
+      for (int64_t j : {0, 2})
+        pairs.push_back(permute(apart[j], apart[j + 1], selector));
+    Value factor = getFirstFactor(scale);
+    for (Value &pair : pairs)
+      pair = multiplyPair(pair, factor);
+    return pairs;
   }
 
   void storeResults(Value sums, Value group) {
@@ -248,7 +287,7 @@ private:
   moe::GroupedLinearOp op;
   int64_t elements;
   WarpgroupProduct product;
-  Value firstColumn, leftChunk, half, isColumn, weightRow;
+  Value firstColumn, leftChunk, half, isColumn, weightRow, row, codePlace;
   Value isRow[2], inputRow[2], leftPlace[2], rightPlace[4];
 };
 

@@ -65,6 +65,14 @@ Value HopperCode::toAddress(Value pointer) {
   return LLVM::PtrToIntOp::create(*this, getLoc(), getI32Type(), pointer);
 }
 
+Value HopperCode::globalPointer(Value memref, Value byte) {
+  constexpr unsigned globalSpace = 1;
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(*this, getLoc(), memref);
+  Value address = arith::IndexCastOp::create(*this, getLoc(), getI64Type(), add(base, byte));
+  return LLVM::IntToPtrOp::create(*this, getLoc(),
+                                  LLVM::LLVMPointerType::get(getContext(), globalSpace), address);
+}
+
 Value HopperCode::electOne() {
   return NVVM::ElectSyncOp::create(*this, getLoc(), getI1Type(), /*membermask=*/Value());
 }

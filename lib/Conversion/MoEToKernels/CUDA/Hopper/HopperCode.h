@@ -43,6 +43,9 @@ public:
   /// The address of such a pointer, as i32.
   Value toAddress(Value pointer);
 
+  /// The address `byte` (index) bytes behind the beginning of a buffer in the GPU's memory.
+  Value globalPointer(Value memref, Value byte);
+
   /// One thread of the warp: true for it alone.
   Value electOne();
   void decreaseRegisters(int64_t count);
