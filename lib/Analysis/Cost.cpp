@@ -20,15 +20,19 @@ static AffineExpr countProductFlops(Operation *op, Type weight, AffineExpr rows)
 static SmallVector<AffineExpr> countGroupedBytes(moe::GroupedLinearOp op, SymbolicDims &dims,
                                                  ArrayRef<Value> bindings,
                                                  ArrayRef<AffineExpr> bytes) {
-  AffineExpr rest = getAffineConstantExpr(0, op.getContext()), weight;
+  // A weight as it lies in a checkpoint is two buffers.
+  SmallVector<Value> buffers = {op.getWeight()};
+  if (auto blocks = op.getWeight().getDefiningOp<moe::AssembleBlocksOp>())
+    buffers = {blocks.getCodes(), blocks.getScales()};
+  AffineExpr rest = getAffineConstantExpr(0, op.getContext()), weight = rest;
   for (auto [binding, size] : llvm::zip(bindings, bytes)) {
-    if (binding == op.getWeight())
-      weight = size;
+    if (llvm::is_contained(buffers, binding))
+      weight = weight + size;
     else
       rest = rest + size;
   }
   AffineExpr pairs = dims.getDim(op.getPairs(), 0);
-  auto weightBytes = dyn_cast_or_null<AffineConstantExpr>(weight);
+  auto weightBytes = dyn_cast<AffineConstantExpr>(weight);
   if (!weightBytes || !pairs)
     return {};
   int64_t experts = moe::getLogicalShape(op.getWeight().getType()).front();
