@@ -25,6 +25,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getCUDAAttentionStrategy(),
       &getCUDAKVAppendStrategy(),
       &getCUDARouteStrategy(),
+      &getCUDASerialRouteStrategy(),
       &getCUDAGroupTokensStrategy(),
       &getCUDASerialGroupTokensStrategy(),
       &getCUDALinearStrategy(),

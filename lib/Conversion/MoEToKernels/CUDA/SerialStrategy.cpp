@@ -1,7 +1,8 @@
 //===- SerialStrategy.cpp - small ops whose CPU code one thread of a block runs ---------------===//
 //
-// Choosing experts and sorting tokens by expert are little work. Their code is the CPU's, with
-// scratch in the block's shared memory; blocks take workgroups.
+// Choosing experts within groups, and sorting tokens by a great many experts: what no strategy of
+// its own does yet. The code is the CPU's, with scratch in the block's shared memory; blocks take
+// workgroups.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -69,8 +70,8 @@ private:
 
 } // namespace
 
-const KernelStrategy &mlir::moec::getCUDARouteStrategy() {
-  static const SerialStrategy strategy("cuda.route", getRouteStrategy());
+const KernelStrategy &mlir::moec::getCUDASerialRouteStrategy() {
+  static const SerialStrategy strategy("cuda.route.serial", getRouteStrategy());
   return strategy;
 }
 

@@ -14,6 +14,7 @@ const KernelStrategy &getHopperGroupedLinearStrategy();
 const KernelStrategy &getCUDAAttentionStrategy();
 const KernelStrategy &getCUDAKVAppendStrategy();
 const KernelStrategy &getCUDARouteStrategy();
+const KernelStrategy &getCUDASerialRouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();
 const KernelStrategy &getCUDASerialGroupTokensStrategy();
 
