@@ -67,6 +67,8 @@ private:
   Status wait();
   Status reserveScratch(std::uint64_t bytes);
   Status reserveEvents(std::size_t count);
+  // Gives the GPU work for as long as the host takes to enqueue so many commands.
+  Status keepBusy(std::size_t commands);
   Status uploadInputs(const CommandList &list, CUstream stream);
   Status downloadOutputs(const CommandList &list, CUstream stream);
   Status enqueue(const CommandList &list, CUstream stream);
@@ -80,6 +82,7 @@ private:
 
   std::mutex mutex; // one thread at a time hands over work
   DeviceMemory scratch;
+  DeviceMemory busyWork; // for keepBusy
   std::uint64_t scratchMoves = 0;
   std::vector<void *> parameters; // of the launch at hand
   std::vector<CUevent> events;
