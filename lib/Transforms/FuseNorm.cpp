@@ -30,8 +30,10 @@ bool canFuse(moe::RMSNormOp norm) {
 struct FuseNormPass : impl::FuseNormBase<FuseNormPass> {
   void runOnOperation() override {
     // A GPU's products take their rows as they lie in memory.
-    if (auto module = getOperation()->getParentOfType<ModuleOp>();
-        module && TargetDescription::isSet(module)) {
+    auto module = dyn_cast<ModuleOp>(getOperation());
+    if (!module)
+      module = getOperation()->getParentOfType<ModuleOp>();
+    if (module && TargetDescription::isSet(module)) {
       FailureOr<TargetDescription> target = TargetDescription::get(module);
       if (failed(target))
         return signalPassFailure();

@@ -34,7 +34,6 @@ namespace {
 class ThreadLoops {
 public:
   ThreadLoops(BlockCode &code, linalg::LinalgOp op) : code(code), op(op) {
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
     AffineMap shapesToLoops = op.getShapesToLoopsMap();
     SmallVector<OpFoldResult> shapes;
     for (OpOperand &operand : op->getOpOperands())

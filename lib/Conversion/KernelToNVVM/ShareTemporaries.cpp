@@ -3,10 +3,10 @@
 #include "moec/Conversion/Passes.h"
 
 #include "../KernelToX86/KernelFunction.h"
+#include "../KernelToX86/TemporaryBytes.h"
 #include "../MoEToKernels/CUDA/BlockCode.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 namespace mlir::moec {
 #define GEN_PASS_DEF_SHARETEMPORARIESPASS
@@ -18,24 +18,7 @@ using namespace mlir::moec;
 
 /// What every GPU gives a block without being asked.
 static constexpr int64_t sharedBytes = 48 * 1024;
-
-/// The most elements that a buffer needs, or failure when that has no bound.
-static FailureOr<int64_t> boundElements(memref::AllocOp op) {
-  int64_t elements = 1;
-  auto dynamic = op.getDynamicSizes().begin();
-  for (int64_t size : op.getType().getShape()) {
-    if (ShapedType::isDynamic(size)) {
-      FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
-          presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(*dynamic++), nullptr,
-          /*closedUB=*/true);
-      if (failed(bound))
-        return failure();
-      size = std::max<int64_t>(*bound, 0);
-    }
-    elements = std::min(elements, sharedBytes) * std::min(size, sharedBytes);
-  }
-  return elements;
-}
+static constexpr int64_t alignment = 16;
 
 namespace {
 struct ShareTemporaries : moec::impl::ShareTemporariesPassBase<ShareTemporaries> {
@@ -51,15 +34,12 @@ struct ShareTemporaries : moec::impl::ShareTemporariesPassBase<ShareTemporaries>
     IRRewriter rewriter(&getContext());
     int64_t total = 0;
     for (memref::AllocOp op : allocations) {
-      FailureOr<int64_t> elements = boundElements(op);
-      if (failed(elements))
+      FailureOr<int64_t> bytes = boundTemporaryBytes(op, sharedBytes, alignment);
+      if (failed(bytes))
         return op.emitError()
                << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()
                << " whose size is not bounded; the ops that it connects cannot be one kernel";
-      int64_t bytes =
-          std::max<int64_t>(*elements, 1) *
-          llvm::divideCeil(DataLayout::closest(op).getTypeSizeInBits(op.getType().getElementType()), 8);
-      total += llvm::alignTo(bytes, 16);
+      total += *bytes;
       if (total > sharedBytes)
         return op.emitError() << "kernel '" << kernel.getName() << "' needs a temporary "
                               << op.getType() << " and so more than " << sharedBytes
@@ -67,7 +47,7 @@ struct ShareTemporaries : moec::impl::ShareTemporariesPassBase<ShareTemporaries>
                                  "kernel";
       rewriter.setInsertionPointToStart(&kernel.getBody().front());
       Value shared = buildSharedMemory(rewriter, op.getLoc(), kernel,
-                                       MemRefType::get({bytes}, rewriter.getI8Type()));
+                                       MemRefType::get({*bytes}, rewriter.getI8Type()));
       rewriter.setInsertionPoint(op);
       Value zero = arith::ConstantIndexOp::create(rewriter, op.getLoc(), 0);
       rewriter.replaceOpWithNewOp<memref::ViewOp>(op, op.getType(), shared, zero,

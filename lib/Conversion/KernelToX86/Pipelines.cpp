@@ -49,7 +49,7 @@ void mlir::moec::buildLoopsToControlFlowPipeline(OpPassManager &pm) {
   pm.addPass(createLegalizeFloatsPass());
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(vector::createLowerVectorMultiReductionPass(
-      {vector::VectorMultiReductionLowering::InnerReduction}));
+      vector::VectorMultiReductionLowering::InnerReduction));
   functions.addPass(createConvertVectorToSCFPass(VectorTransferToSCFOptions().enableFullUnroll()));
   functions.addPass(memref::createFoldMemRefAliasOpsPass());
   functions.addPass(memref::createExpandStridedMetadataPass());

@@ -1,12 +1,11 @@
-//===- PlaceTemporaries.cpp - temporaries on the stack
-//-----------------------------------------===//
+//===- PlaceTemporaries.cpp - temporaries on the stack ----------------------------------------===//
 
 #include "moec/Conversion/Passes.h"
 
 #include "KernelFunction.h"
+#include "TemporaryBytes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 namespace mlir::moec {
 #define GEN_PASS_DEF_PLACETEMPORARIESPASS
@@ -19,29 +18,6 @@ using namespace mlir::moec;
 /// The runtime's threads have at least this much stack to spare.
 static constexpr int64_t stackBytes = 1 << 20;
 static constexpr int64_t alignment = 64;
-
-/// The most bytes that a buffer needs, or failure when its size has no bound.
-static FailureOr<int64_t> boundBytes(memref::AllocOp op) {
-  MemRefType type = op.getType();
-  if (!type.getElementType().isIntOrIndexOrFloat())
-    return failure();
-  int64_t bytes =
-      type.getElementType().isIndex() ? 8 : llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-  auto dynamic = op.getDynamicSizes().begin();
-  for (int64_t size : type.getShape()) {
-    if (ShapedType::isDynamic(size)) {
-      FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
-          presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(*dynamic++), nullptr,
-          /*closedUB=*/true);
-      if (failed(bound))
-        return failure();
-      size = std::max<int64_t>(*bound, 0);
-    }
-    if (size > stackBytes || (bytes *= size) > stackBytes)
-      return bytes = size > stackBytes ? size : bytes;
-  }
-  return llvm::alignTo(std::max<int64_t>(bytes, 1), alignment);
-}
 
 namespace {
 struct PlaceTemporaries : moec::impl::PlaceTemporariesPassBase<PlaceTemporaries> {
@@ -57,7 +33,7 @@ struct PlaceTemporaries : moec::impl::PlaceTemporariesPassBase<PlaceTemporaries>
     IRRewriter rewriter(&getContext());
     int64_t total = 0;
     for (memref::AllocOp op : allocations) {
-      FailureOr<int64_t> bytes = boundBytes(op);
+      FailureOr<int64_t> bytes = boundTemporaryBytes(op, stackBytes, alignment);
       if (failed(bytes))
         return op.emitError()
                << "kernel '" << kernel.getName() << "' needs a temporary " << op.getType()

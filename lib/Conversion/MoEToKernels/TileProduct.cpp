@@ -12,7 +12,6 @@ using namespace mlir::moec;
 /// Scale bytes under which every number is zero or a normal, finite bf16.
 constexpr int64_t leastScale = 2, mostScale = 252;
 /// Elements of a bf16 tile: 16 rows of 64 bytes.
-constexpr int64_t tileElements = 16 * 32;
 
 TileProduct::TileProduct(const WeightPanels &weight, Type input)
     : weight(weight), parts(input.isBF16() ? 1 : 3) {}

@@ -36,7 +36,7 @@ constexpr int64_t sharedBytes = codesOffset + copySlots * codeBytes;
 class ExpertsBlock {
 public:
   ExpertsBlock(HopperCode &code, moe::GroupedLinearOp op, ValueRange operands, Value result)
-      : code(code), tiles(code, op, operands, result, tileRows), op(op),
+      : code(code), tiles(code, op, operands, result, tileRows),
         elements(moe::getLogicalShape(op.getWeight().getType()).back()),
         product(code, code.getBF16Type(), columnsOfGroup) {}
 
@@ -284,7 +284,6 @@ private:
 
   HopperCode &code;
   ExpertTiles tiles;
-  moe::GroupedLinearOp op;
   int64_t elements;
   WarpgroupProduct product;
   Value firstColumn, leftChunk, half, isColumn, weightRow, row, codePlace;

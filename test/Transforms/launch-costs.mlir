@@ -1,0 +1,34 @@
+// RUN: %moec-opt %s --moec-form-program --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// A product reads its input and its weight and writes its result.
+// CHECK: plan.launch @main_0_moe.linear
+// CHECK-SAME: bytes_moved = affine_map<()[s0] -> (s0 * 384 + 8192)>
+// CHECK-SAME: flops = affine_map<()[s0] -> (s0 * 4096)>
+module attributes {moec.target = "cpu:x86-64-v3"} {
+  func.func @main(%x: tensor<?x32xf32> {moe.name = "x", moe.dims = ["tokens"]}, %w: tensor<64x32xf32> {moe.name = "w"})
+      -> (tensor<?x64xf32> {moe.name = "y"}) attributes {moe.entry} {
+    %y = moe.linear %x, %w : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+    return %y : tensor<?x64xf32>
+  }
+}
+
+// -----
+
+// Of the experts as many count as there are pairs, at most all; codes and scales are two buffers. On a GPU a launch says how many
+// threads a block has.
+// CHECK: plan.launch @main_0_cuda_grouped_linear_tiles
+// CHECK-SAME: bytes_moved = affine_map<()[s0, s1] -> (s0 * 128 + s1 * 4 + s1 * 256 + 4372, s0 * 128 + s1 * 4 + s1 * 256 + s1 * 1088 + 20)>
+// CHECK-SAME: flops = affine_map<()[s0, s1] -> (s1 * 4096)>
+// CHECK-SAME: threads = 256 : i64
+module attributes {moec.target = "cuda:sm_80"} {
+  func.func @main(%x: tensor<?x32xf32> {moe.name = "x", moe.dims = ["tokens"]}, %o: tensor<5xi32> {moe.name = "o"},
+                  %p: tensor<?xi32> {moe.name = "p", moe.dims = ["pairs"]},
+                  %c: tensor<4x64x1x16xi8> {moe.name = "c"}, %s: tensor<4x64x1xi8> {moe.name = "s"})
+      -> (tensor<?x64xf32> {moe.name = "y"}) attributes {moe.entry} {
+    %w = moe.assemble_blocks %c, %s : tensor<4x64x1x16xi8>, tensor<4x64x1xi8> -> !moe.block_tensor<[4, 64, 32], mxfp4>
+    %y = moe.grouped_linear %x by %o, %p weight(%w : !moe.block_tensor<[4, 64, 32], mxfp4>)
+        {top_k = 2 : i64, gather, strategy = "cuda.grouped_linear.tiles"}
+        : tensor<?x32xf32>, tensor<5xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    return %y : tensor<?x64xf32>
+  }
+}
