@@ -73,6 +73,39 @@ Value HopperCode::globalPointer(Value memref, Value byte) {
                                   LLVM::LLVMPointerType::get(getContext(), globalSpace), address);
 }
 
+Value HopperCode::offsetPointer(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(*this, getLoc(), pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{bytes});
+}
+
+void HopperCode::storeWhenLess(Value a, Value b, Value pointer, ArrayRef<Value> values,
+                               Type element) {
+  // Rounded in pairs: one instruction for both.
+  bool isWide = element.isF32();
+  Value rounded = fromLanes(values);
+  if (!isWide)
+    rounded = arith::TruncFOp::create(
+        *this, getLoc(), VectorType::get({int64_t(values.size())}, element), rounded);
+  unsigned bits = isWide || values.size() == 2 ? 32 : 16;
+  bool isVector = isWide && values.size() == 2;
+  SmallVector<Value> operands = {a, b, pointer};
+  if (isVector) {
+    llvm::append_range(operands, values);
+  } else {
+    Value scalar = values.size() == 1 ? static_cast<CodeBuilder &>(*this).lane(rounded, 0) : rounded;
+    operands.push_back(LLVM::BitcastOp::create(*this, getLoc(), getIntegerType(bits), scalar));
+  }
+  std::string type = (isVector ? ".v2.b" : ".b") + std::to_string(bits);
+  std::string what = isVector ? "{$3, $4}" : "$3";
+  std::string constraints = isVector ? "r,r,l,f,f" : bits == 32 ? "r,r,l,r" : "r,r,l,h";
+  LLVM::InlineAsmOp::create(*this, getLoc(), Type(), operands,
+                            "{ .reg .pred less; setp.lt.s32 less, $0, $1; @less st.global" + type +
+                                " [$2], " + what + "; }",
+                            constraints + ",~{memory}", /*has_side_effects=*/true,
+                            /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
 Value HopperCode::electOne() {
   return NVVM::ElectSyncOp::create(*this, getLoc(), getI1Type(), /*membermask=*/Value());
 }
@@ -102,10 +135,29 @@ void HopperCode::loadBox(Value destination, Value map, Value barrier, ValueRange
       /*isCTAOnly=*/true, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
 }
 
+void HopperCode::loadBytes(Value destination, Value source, Value barrier, Value bytes) {
+  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, getLoc(), destination, source, barrier,
+                                                   bytes, /*multicastMask=*/Value(),
+                                                   /*l2CacheHint=*/Value());
+}
+
+void HopperCode::copyPiece(Value destination, Value source, Value size) {
+  NVVM::CpAsyncOp::create(
+      *this, getLoc(), destination, source, getI32IntegerAttr(16),
+      NVVM::LoadCacheModifierKindAttr::get(getContext(), NVVM::LoadCacheModifierKind::CG), size);
+}
+
+void HopperCode::fenceAsyncProxy() {
+  NVVM::FenceProxyOp::create(
+      *this, getLoc(), NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(getContext(), NVVM::SharedSpace::shared_cta));
+}
+
 SlotRing::SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users)
     : code(code), slots(slots), fillers(fillers), users(users) {
   // Full barriers come first, then empty ones.
   barriers = code.allocateBarriers(2 * slots);
+  used = code.int32(slots);
 }
 
 Value SlotRing::getBarrier(Value index) {
@@ -127,7 +179,7 @@ SlotRing::Position SlotRing::start() { return {code.int32(0), code.int32(0)}; }
 
 SlotRing::Position SlotRing::next(Position position) {
   Value slot = code.plus(position.slot, 1);
-  Value wraps = code.isEqual(slot, slots);
+  Value wraps = code.compare(arith::CmpIPredicate::eq, slot, used);
   Value flipped =
       arith::XOrIOp::create(code, code.getLoc(), position.parity, code.int32(1)).getResult();
   return {code.select(wraps, code.int32(0), slot),
@@ -156,14 +208,18 @@ Value SlotRing::announce(Position position, Value bytes) {
   return barrier;
 }
 
+void SlotRing::fill(Value slot) {
+  NVVM::MBarrierArriveOp::create(code, code.getLoc(), code.getI64Type(), getBarrier(slot),
+                                 /*count=*/Value());
+}
+
 void SlotRing::release(Value slot) {
   NVVM::MBarrierArriveOp::create(code, code.getLoc(), code.getI64Type(),
                                  getBarrier(code.plus(slot, slots)), /*count=*/Value());
 }
 
 Value SlotRing::previous(Value slot) {
-  return code.select(code.isEqual(slot, 0), code.int32(slots - 1),
-                     code.sub(slot, code.int32(1)));
+  return code.plus(code.select(code.isEqual(slot, 0), used, slot), -1);
 }
 
 Type WarpgroupProduct::getSumsType() {

@@ -45,6 +45,10 @@ public:
 
   /// The address `byte` (index) bytes behind the beginning of a buffer in the GPU's memory.
   Value globalPointer(Value memref, Value byte);
+  /// The address `bytes` (i32) behind a pointer.
+  Value offsetPointer(Value pointer, Value bytes);
+  /// Stores neighbouring f32 values, one or two, as `element` if `a < b` (i32).
+  void storeWhenLess(Value a, Value b, Value pointer, ArrayRef<Value> values, Type element);
 
   /// One thread of the warp: true for it alone.
   Value electOne();
@@ -59,6 +63,12 @@ public:
   /// Copies the box at `coordinates` (i32, innermost first) to shared memory; its bytes arrive at
   /// `barrier`. What lies outside of the tensor arrives as zeros.
   void loadBox(Value destination, Value map, Value barrier, ValueRange coordinates);
+  /// Copies `bytes` (i32, a multiple of 16) to shared memory; they arrive at `barrier`.
+  void loadBytes(Value destination, Value source, Value barrier, Value bytes);
+  /// Begins to copy 16 bytes to shared memory, zeros behind the first `size` (i32).
+  void copyPiece(Value destination, Value source, Value size);
+  /// What this thread wrote to shared memory is seen by copies in bulk and products of warpgroups.
+  void fenceAsyncProxy();
 
 private:
   Value number, warpgroup, warpOfGroup, shared;
@@ -75,6 +85,9 @@ public:
   /// A slot is full when `fillers` arrived and all announced bytes, empty when `users` did.
   SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users);
 
+  /// Uses the first `count` (i32) slots only; the same in all threads.
+  void limit(Value count) { used = count; }
+
   /// By one thread, before the block's first barrier.
   void initialize();
   Position start();
@@ -84,6 +97,8 @@ public:
   void waitEmpty(Position position);
   /// The barrier that bytes of the slot arrive at; says how many will.
   Value announce(Position position, Value bytes);
+  /// A filler that announces no bytes has done its part of a slot.
+  void fill(Value slot);
   void release(Value slot);
   Value previous(Value slot);
 
@@ -93,7 +108,7 @@ private:
 
   HopperCode &code;
   int64_t slots, fillers, users;
-  Value barriers;
+  Value barriers, used;
 };
 
 /// Sums of a warpgroup's product of 64 rows and `columns` columns, in registers.
