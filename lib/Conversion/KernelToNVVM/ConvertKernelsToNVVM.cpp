@@ -121,14 +121,28 @@ struct ConvertKernelsToNVVM : moec::impl::ConvertKernelsToNVVMPassBase<ConvertKe
   }
 };
 
+/// The kernel after this one may be brought onto the multiprocessors now; this one must not touch
+/// memory before the kernel before it has ended.
+void overlapWithNeighbours(LLVM::LLVMFuncOp kernel) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  for (auto kind : {NVVM::GridDepActionKind::launch_dependents, NVVM::GridDepActionKind::wait})
+    NVVM::GriddepcontrolOp::create(builder, kernel.getLoc(), kind);
+  kernel->setAttr(overlapAttribute, builder.getUnitAttr());
+}
+
 struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
   void runOnOperation() override {
     Builder builder(&getContext());
+    FailureOr<TargetDescription> target = TargetDescription::get(getOperation());
+    if (failed(target))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<LLVM::LLVMFuncOp>()) {
       auto threads = function->getAttrOfType<IntegerAttr>(threadsAttribute);
       if (!threads)
         continue;
       function->removeAttr(threadsAttribute);
+      if (target->computeCapability >= 90)
+        overlapWithNeighbours(function);
       function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
         if (function.getArgAttr(i, LLVM::LLVMDialect::getByValAttrName()))

@@ -19,6 +19,8 @@ inline constexpr llvm::StringLiteral kernelAttribute = "plan.kernel";
 inline constexpr llvm::StringLiteral tileSizesAttribute = "plan.tile_sizes";
 inline constexpr llvm::StringLiteral threadsAttribute = "plan.threads";
 inline constexpr llvm::StringLiteral tensorMapsAttribute = "plan.tensor_maps";
+/// The kernel may begin before the one before it has ended: it waits itself.
+inline constexpr llvm::StringLiteral overlapAttribute = "plan.overlap";
 
 /// The kernel functions of `module`, in order.
 inline SmallVector<func::FuncOp> getKernels(ModuleOp module) {

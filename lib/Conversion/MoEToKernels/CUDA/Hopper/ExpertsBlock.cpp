@@ -17,27 +17,19 @@ ExpertsBlock::ExpertsBlock(HopperCode &code, moe::GroupedLinearOp op, ValueRange
       fragments(moe::getLogicalShape(op.getWeight().getType())), input(operands[0]),
       offsets(operands[1]), pairs(operands[2]), weight(operands[3]),
       bias(op.getBias() ? operands[4] : Value()), result(result),
-      schedule(code, offsets, experts, fragments.getRowTiles()),
+      schedule(code, offsets, experts, fragments.getRowTiles(), blocks),
       ring(code, mostSlots, warpsOfGroup, consumers * warpsOfGroup),
       isInvariant(target.batchInvariant) {}
 
 void ExpertsBlock::build(Value workgroup) {
   block = code.toInt32(workgroup);
-  // Runs of all pairs' experts, were they all different, in tiles of four: enough for four rounds?
-  // The two shapes add in different orders.
-  int64_t groups = llvm::divideCeil(fragments.getRowTiles(), manyTokens.getRuns());
-  constexpr int64_t rounds = 4;
-  Value isFew = isInvariant ? code.boolean(false)
-                            : code.compare(arith::CmpIPredicate::slt, code.dim(pairs, 0),
-                                           code.index(llvm::divideCeil(rounds * blocks, groups)));
   code.when(code.isEqual(code.threadNumber(), 0), [&] { ring.initialize(); });
-  schedule.build(
-      code.select(isFew, code.int32(fewTokens.getRuns()), code.int32(manyTokens.getRuns())),
-      code.select(isFew, code.int32(fewTokens.mostTokens), code.int32(manyTokens.mostTokens)));
-  tiles = schedule.countTiles();
-  chooseSlots(isFew);
+  // The two shapes add in different orders.
+  schedule.build(manyTokens, fewTokens, /*mayBeFew=*/!isInvariant);
+  chooseSlots();
   clearScales();
   code.barrier();
+  Value isFew = schedule.isFew();
   // Registers move once for both shapes: the roles are the outer branch.
   code.choose(
       code.isEqual(code.warpgroupNumber(), consumers),
@@ -51,11 +43,11 @@ void ExpertsBlock::build(Value workgroup) {
       });
 }
 
-void ExpertsBlock::chooseSlots(Value isFew) {
+void ExpertsBlock::chooseSlots() {
   Value tokens = code.andBits(code.plus(schedule.getMostTokens(), 7), -8);
   Value bytes = code.times(tokens, bytesOfRow);
-  slotBytes = code.plus(code.select(isFew, code.times(bytes, fewTokens.getTilesOfSlot()),
-                                    code.times(bytes, manyTokens.getTilesOfSlot())),
+  slotBytes = code.plus(code.select(schedule.isFew(), code.times(bytes, getTilesOfSlot(fewTokens)),
+                                    code.times(bytes, getTilesOfSlot(manyTokens))),
                         tokensOffset);
   slots = code.minimum(code.divide(code.int32(ringBytes), slotBytes), code.int32(mostSlots));
   ring.limit(slots);
@@ -86,7 +78,7 @@ void ExpertsBlock::clearScales() {
 SmallVector<Value> ExpertsBlock::forEachTile(
     ValueRange initial,
     function_ref<SmallVector<Value>(const Tile &tile, ValueRange carried)> body) {
-  return code.loop(block, tiles, blocks, initial, [&](Value number, ValueRange carried) {
+  return code.loop(block, schedule.countTiles(), blocks, initial, [&](Value number, ValueRange carried) {
     return body(schedule.getTile(number), carried);
   });
 }

@@ -40,17 +40,12 @@ public:
   static int64_t getSharedBytes() { return sumsOffset + sumsBytes; }
 
 private:
-  /// How a tile's work is dealt to the warpgroups: each has `1 / parts` of the elements of one of the
-  /// `consumers / parts` runs.
-  struct Shape {
-    int64_t parts, mostTokens;
+  using Shape = ExpertSchedule::Shape;
+  static constexpr Shape manyTokens = {1, consumers, 88}, fewTokens = {consumers, 1, 16};
 
-    int64_t getRuns() const { return consumers / parts; }
-    /// Tiles of 64 columns of the weight in a slot.
-    int64_t getTilesOfSlot() const { return parts * tilesOfGroup; }
-  };
+  /// Tiles of 64 columns of the weight in a slot, for each warpgroup that works on a run.
   static constexpr int64_t tilesOfGroup = 2;
-  static constexpr Shape manyTokens = {1, 88}, fewTokens = {consumers, 16};
+  static int64_t getTilesOfSlot(const Shape &shape) { return shape.parts * tilesOfGroup; }
 
   static constexpr int64_t bytesOfRow = CodeFragments::tileColumns * 2;
   static constexpr int64_t codesOfGroup = tilesOfGroup * CodeFragments::tileBytes;
@@ -59,7 +54,7 @@ private:
   static constexpr int64_t ringBytes = 202 * 1024, mostSlots = 10;
   static constexpr int64_t sumsOffset = ringBytes;
   static constexpr int64_t sumsBytes =
-      consumers * HopperCode::warpgroupSize * fewTokens.mostTokens / 2 * 4;
+      consumers * HopperCode::warpgroupSize * fewTokens.tokens / 2 * 4;
   static_assert(tokensOffset % 1024 == 0, "swizzled rows lie in groups of 1024 bytes");
 
   using Tile = ExpertSchedule::Tile;
@@ -67,11 +62,11 @@ private:
       ValueRange initial,
       function_ref<SmallVector<Value>(const Tile &tile, ValueRange carried)> body);
   int64_t countSteps(const Shape &shape) const {
-    return llvm::divideCeil(fragments.getColumnTiles(), shape.getTilesOfSlot());
+    return llvm::divideCeil(fragments.getColumnTiles(), getTilesOfSlot(shape));
   }
   /// The address of run `run` (i32) of an expert.
   Value getRun(Value expert, Value run);
-  void chooseSlots(Value isFew);
+  void chooseSlots();
   void clearScales();
 
   /// What a thread's two neighbouring columns of a run have in common for all tokens.
@@ -119,7 +114,7 @@ private:
   ExpertSchedule schedule;
   SlotRing ring;
   bool isInvariant;
-  Value block, tiles, slotBytes, slots;
+  Value block, slotBytes, slots;
 };
 
 } // namespace mlir::moec

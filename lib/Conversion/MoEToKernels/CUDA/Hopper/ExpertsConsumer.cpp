@@ -35,7 +35,7 @@ void ExpertsBlock::consume(const Shape &shape) {
       ColumnValues ofColumns = loadColumnValues(tile, run);
       // A product of its own for each number of tokens, in eights.
       SmallVector<int64_t> widths;
-      for (int64_t width = 8; width <= shape.mostTokens; width += 8)
+      for (int64_t width = 8; width <= shape.tokens; width += 8)
         widths.push_back(width);
       Value eights = code.shiftedRight(code.plus(tile.tokens, 7), 3);
       SmallVector<int64_t> cases;

@@ -38,7 +38,7 @@ void ExpertsBlock::produceCodes(const Shape &shape) {
   forEachTile({start.slot, start.parity}, [&](const Tile &tile, ValueRange carried) {
     // This warp's runs of a tile, and where they go in a slot.
     SmallVector<Value> isRun, runs, places;
-    for (int64_t i = 0; i < llvm::divideCeil(shape.getRuns(), codeWarps); ++i) {
+    for (int64_t i = 0; i < llvm::divideCeil(shape.runs, codeWarps); ++i) {
       Value run = code.plus(code.warpInWarpgroup(), i * codeWarps);
       isRun.push_back(code.compare(arith::CmpIPredicate::slt, run, tile.runs));
       runs.push_back(getRun(tile.expert, code.add(tile.firstRun, run)));
@@ -59,7 +59,7 @@ void ExpertsBlock::produceCodes(const Shape &shape) {
 void ExpertsBlock::copyCodes(const Shape &shape, Value step, SlotRing::Position position,
                              ArrayRef<Value> isRun, ArrayRef<Value> runs,
                              ArrayRef<Value> places) {
-  int64_t tilesOfSlot = shape.getTilesOfSlot();
+  int64_t tilesOfSlot = getTilesOfSlot(shape);
   Value left = code.sub(code.int32(fragments.getColumnTiles()), code.times(step, tilesOfSlot));
   Value bytes = code.times(code.minimum(left, code.int32(tilesOfSlot)), CodeFragments::tileBytes);
   Value total = code.int32(0);
@@ -108,7 +108,7 @@ ExpertsBlock::TokenRows ExpertsBlock::findRows(const Shape &shape, const Tile &t
   Value swizzled = arith::XOrIOp::create(code, code.getLoc(), rows.piece, firstRow);
   rows.place = code.add(code.times(firstRow, bytesOfRow), code.times(swizzled, pieceBytes));
   rows.bytesOfTile = code.times(code.andBits(code.plus(tile.tokens, 7), -8), bytesOfRow);
-  for (int64_t first = 0; first < shape.mostTokens; first += rowsOfPass) {
+  for (int64_t first = 0; first < shape.tokens; first += rowsOfPass) {
     Value row = code.plus(firstRow, first);
     Value isRow = code.compare(arith::CmpIPredicate::slt, row, tile.tokens);
     Value token = code.toIndex(code.add(tile.firstToken, code.select(isRow, row, code.int32(0))));
@@ -123,7 +123,7 @@ ExpertsBlock::TokenRows ExpertsBlock::findRows(const Shape &shape, const Tile &t
 }
 
 void ExpertsBlock::copyTokens(const Shape &shape, const TokenRows &rows, Value step, Value slot) {
-  int64_t tilesOfSlot = shape.getTilesOfSlot();
+  int64_t tilesOfSlot = getTilesOfSlot(shape);
   Value place = code.plus(code.add(code.mul(slot, slotBytes), rows.place), tokensOffset);
   // Behind the last element come zeros: no bytes are read.
   SmallVector<Value> places, sizes;
