@@ -137,6 +137,11 @@ struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
       // One block at a time on a multiprocessor, where registers move between warpgroups.
       if (function->hasAttr(tensorMapsAttribute))
         function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+      if (auto blocks = function->getAttrOfType<IntegerAttr>(clusterAttribute)) {
+        function->removeAttr(clusterAttribute);
+        function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                          builder.getDenseI32ArrayAttr({int32_t(blocks.getInt()), 1, 1}));
+      }
       function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                         builder.getDenseI32ArrayAttr({int32_t(threads.getInt()), 1, 1}));
     }

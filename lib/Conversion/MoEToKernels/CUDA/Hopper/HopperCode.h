@@ -31,6 +31,7 @@ public:
   Value plus(Value a, int64_t b) { return b == 0 ? a : add(a, int32(b)); }
   Value times(Value a, int64_t b) { return b == 1 ? a : mul(a, int32(b)); }
   Value andBits(Value a, int64_t mask);
+  Value exclusiveOr(Value a, Value b);
   Value shiftedRight(Value a, int64_t bits);
   Value isEqual(Value a, int64_t b) {
     return compare(arith::CmpIPredicate::eq, a, int32(b));
@@ -51,7 +52,21 @@ public:
   void decreaseRegisters(int64_t count);
   void increaseRegisters(int64_t count);
   /// Waits for the `count` threads that use the barrier `id` (1 to 15).
-  void namedBarrier(int64_t id, int64_t count);
+  void namedBarrier(Value id, int64_t count);
+  void namedBarrier(int64_t id, int64_t count) { namedBarrier(int32(id), count); }
+
+  /// Blocks of the launch form clusters of so many neighbours; a launch has a multiple of that.
+  void setClusterSize(int64_t blocks);
+  /// The number of this block in its cluster, as i32.
+  Value blockInCluster();
+  /// What lies in that block's shared memory where `pointer` points to in this block's own.
+  Value inBlock(Value pointer, Value block);
+  /// All threads of a cluster arrive before one that waits goes on; those that ended do not count. What
+  /// they wrote before is visible then.
+  void arriveAtCluster();
+  void waitForCluster();
+  /// `pointer` and a constant number of bytes.
+  Value behind(Value pointer, int64_t bytes);
 
   /// A description of `binding` for the copy engine: boxes of `box` elements (innermost first),
   /// laid out in shared memory with a swizzle of 128 bytes.
@@ -59,6 +74,28 @@ public:
   /// Copies the box at `coordinates` (i32, innermost first) to shared memory; its bytes arrive at
   /// `barrier`. What lies outside of the tensor arrives as zeros.
   void loadBox(Value destination, Value map, Value barrier, ValueRange coordinates);
+  /// The same for both blocks of a cluster of two: into the shared memory of each, where its barrier is
+  /// that of the same place.
+  void loadBoxToPair(Value destination, Value map, Value barrier, ValueRange coordinates);
+  /// Copies a box the other way; what lies outside of the tensor is left out. The thread that stores
+  /// commits and waits.
+  void storeBox(Value source, Value map, ValueRange coordinates);
+  void commitStores();
+  /// Waits until all committed stores have read shared memory.
+  void waitForStores();
+  /// What this thread wrote to shared memory is there for the copy engine.
+  void fenceForCopies();
+
+  /// Stores four 8 x 8 matrices of 16-bit values from a warp's registers to shared memory: a lane
+  /// gives the address of row lane % 8 of matrix lane / 8 and a word of each, as sums of a warpgroup's
+  /// product have them.
+  void storeMatrices(Value address, ValueRange words);
+  /// A pair of f32 as one word of two `element`s.
+  Value roundPair(Value pair, Type element);
+
+  /// Two neighbours in memory, the first at an even place: one access, f32 in registers.
+  Value loadPair(Value memref, ValueRange indices);
+  void storePair(Value pair, Value memref, ValueRange indices);
 
 private:
   Value number, warpgroup, warpOfGroup, shared;
@@ -74,9 +111,13 @@ public:
 
   /// A slot is full when `fillers` arrived and all announced bytes, empty when `users` did.
   SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users);
+  /// The same barriers for a ring of fewer slots: one of the two is used.
+  SlotRing(const SlotRing &ring, int64_t slots);
 
   /// By one thread, before the block's first barrier.
-  void initialize();
+  void initialize() { initialize(code.int32(users)); }
+  /// With a number of users that only the launch knows.
+  void initialize(Value users);
   Position start();
   Position next(Position position);
 
@@ -85,6 +126,8 @@ public:
   /// The barrier that bytes of the slot arrive at; says how many will.
   Value announce(Position position, Value bytes);
   void release(Value slot);
+  /// The same slot of the other block in a cluster of two.
+  void releaseOfPair(Value slot);
   Value previous(Value slot);
 
 private:
@@ -92,7 +135,7 @@ private:
   void wait(Value barrier, Value parity);
 
   HopperCode &code;
-  int64_t slots, fillers, users;
+  int64_t slots, fillers, users, firstEmpty;
   Value barriers;
 };
 
@@ -121,6 +164,8 @@ public:
                    function_ref<void(Value column, Value first, Value second)> body);
   int64_t getColumns() const { return columns; }
   Value getRegister(Value sums, int64_t i);
+  /// Pair `i` of the sums that a thread has: those of both halves for each eight columns in turn.
+  Value getPair(Value sums, int64_t i);
   Value fromRegisters(ArrayRef<Value> registers);
 
 private:
