@@ -40,7 +40,7 @@ struct LinearShape {
   int64_t countColumnTiles(int64_t allColumns) const;
   /// Rows of tiles; blocks that share the weight have two each.
   int64_t countRowTiles(int64_t allRows) const;
-  /// How long a round of tiles takes, to compare shapes of many rows.
+  /// How long a round of tiles takes, to compare shapes for many rows.
   int64_t getCost(int64_t elements) const;
 };
 
