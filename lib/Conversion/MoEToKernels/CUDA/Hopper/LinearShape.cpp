@@ -42,7 +42,9 @@ int64_t LinearShape::getCost(int64_t elements) const {
   // k get less from it, as neighbours read different things.
   constexpr int64_t ofTile = 430, ofExchange = 430;
   int64_t steps = llvm::divideCeil(elements, depth);
-  int64_t ofStep = std::max(columns + 24, columns / 2 + 72);
+  int64_t ofStep = std::max(columns + 24, columns / 2 + 60);
+  if (pair == Pair::SharesWeight)
+    ofStep -= 16; // less power, with which large products are short of
   if (pair == Pair::SharesK)
     return ofStep * 2 / 3 * steps + ofTile + ofExchange;
   return ofStep * steps + ofTile;
