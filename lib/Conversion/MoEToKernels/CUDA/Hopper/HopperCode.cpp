@@ -5,6 +5,7 @@
 #include "moec/Dialect/Plan/IR/Plan.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -52,6 +53,17 @@ Value HopperCode::exclusiveOr(Value a, Value b) {
 
 Value HopperCode::shiftedRight(Value a, int64_t bits) {
   return arith::ShRUIOp::create(*this, getLoc(), a, int32(bits));
+}
+
+SmallVector<Value> HopperCode::loop32(Value from, Value to, int64_t step, ValueRange initial,
+                                      LoopBody body) {
+  auto loop = scf::ForOp::create(*this, getLoc(), from, to, int32(step), initial);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> results = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!initial.empty())
+    scf::YieldOp::create(*this, getLoc(), results);
+  return SmallVector<Value>(loop.getResults());
 }
 
 Value HopperCode::dynamicShared(Value offset) {
@@ -117,6 +129,10 @@ Value HopperCode::inBlock(Value pointer, Value block) {
 
 void HopperCode::arriveAtCluster() {
   NVVM::ClusterArriveOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
+}
+
+void HopperCode::announceToCluster() {
+  NVVM::ClusterArriveRelaxedOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
 }
 
 void HopperCode::waitForCluster() {
@@ -218,14 +234,28 @@ Value SlotRing::getBarrier(Value index) {
                              barriers, ArrayRef<LLVM::GEPArg>{index});
 }
 
-void SlotRing::initialize(Value users) {
+void SlotRing::initialize() {
   for (int64_t slot = 0; slot < slots; ++slot) {
     NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(slot)),
                                  code.int32(fillers), /*predicate=*/Value());
     NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(firstEmpty + slot)),
-                                 users, /*predicate=*/Value());
+                                 code.int32(users), /*predicate=*/Value());
   }
   NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
+}
+
+void SlotRing::initializeTogether(Value users) {
+  assert(firstEmpty + slots <= code.getThreads());
+  Value number = code.threadNumber();
+  auto isBelow = [&](int64_t limit) {
+    return code.compare(arith::CmpIPredicate::slt, number, code.int32(limit));
+  };
+  code.when(isBelow(firstEmpty + slots), [&] {
+    Value count = code.select(isBelow(firstEmpty), code.int32(fillers), users);
+    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(number), count,
+                                 /*predicate=*/Value());
+    NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
+  });
 }
 
 SlotRing::Position SlotRing::start() { return {code.int32(0), code.int32(0)}; }

@@ -37,6 +37,9 @@ public:
     return compare(arith::CmpIPredicate::eq, a, int32(b));
   }
 
+  /// A loop whose index is i32.
+  SmallVector<Value> loop32(Value from, Value to, int64_t step, ValueRange initial, LoopBody body);
+
   /// The dynamic shared memory of the block, aligned to 1024 bytes, from byte `offset` (i32) on.
   Value dynamicShared(Value offset);
   /// Barriers in the block's own shared memory, as a pointer to i64.
@@ -65,6 +68,8 @@ public:
   /// they wrote before is visible then.
   void arriveAtCluster();
   void waitForCluster();
+  /// Arrives without making anything visible but barriers that have been initialized.
+  void announceToCluster();
   /// `pointer` and a constant number of bytes.
   Value behind(Value pointer, int64_t bytes);
 
@@ -115,9 +120,9 @@ public:
   SlotRing(const SlotRing &ring, int64_t slots);
 
   /// By one thread, before the block's first barrier.
-  void initialize() { initialize(code.int32(users)); }
-  /// With a number of users that only the launch knows.
-  void initialize(Value users);
+  void initialize();
+  /// By all threads of the block, and with a number of users that only the launch knows.
+  void initializeTogether(Value users);
   Position start();
   Position next(Position position);
 

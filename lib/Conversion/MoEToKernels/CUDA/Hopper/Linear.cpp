@@ -10,10 +10,10 @@
 #include "../Strategies.h"
 #include "HopperCode.h"
 #include "LinearResults.h"
+#include "LinearSchedule.h"
 
 #include "moec/Dialect/MoE/IR/MoE.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -32,14 +32,14 @@ public:
               const TargetDescription &target)
       : code(code), op(op), columns(moe::getLogicalShape(op.getWeight().getType())[0]),
         elements(moe::getLogicalShape(op.getWeight().getType())[1]),
-        shapes(getLinearShapes(columns, elements, target.batchInvariant)),
-        results(code, op, operands, result), input(operands[0]), weight(operands[1]) {
+        schedule(code, getLinearShapes(columns, elements, target.batchInvariant), columns, elements),
+        shapes(schedule.getShapes()), results(code, op, operands, result), input(operands[0]),
+        weight(operands[1]) {
     rows = code.toInt32(code.dim(input, 0));
   }
 
   void build(Value workgroup) {
     code.setClusterSize(2);
-    block = code.toInt32(workgroup);
     int64_t mostSlots = 0;
     for (const LinearShape &shape : shapes)
       mostSlots = std::max(mostSlots, shape.getSlots());
@@ -50,15 +50,15 @@ public:
     for (const LinearShape &shape : shapes)
       weightMaps.push_back(code.tensorMap(weight, {depth, getCopiedColumns(shape)}));
     results.describe(shapes);
-    Value chosen = chooseShape();
+    schedule.choose(rows, code.toInt32(workgroup));
     // Blocks that share the weight wait for the other's warpgroups, too.
     Value users = code.int32(2);
     for (auto [i, shape] : llvm::enumerate(shapes))
       if (shape.pair == Pair::SharesWeight)
-        users = code.select(code.isEqual(chosen, i), code.int32(4), users);
-    code.when(code.isEqual(code.threadNumber(), 0), [&] { ring.initialize(users); });
+        users = code.select(schedule.isChosen(i), code.int32(4), users);
+    ring.initializeTogether(users);
     code.barrier();
-    code.arriveAtCluster();
+    code.announceToCluster();
     // Registers move once for all shapes: the roles are the outer branch.
     code.choose(
         code.isEqual(code.warpgroupNumber(), 0),
@@ -66,7 +66,7 @@ public:
           code.decreaseRegisters(40);
           code.when(code.isEqual(code.warpInWarpgroup(), 0), [&] {
             code.when(code.electOne(), [&] {
-              dispatch(chosen, [&](int64_t i) {
+              schedule.dispatch([&](int64_t i) {
                 SlotRing ringOfShape(ring, shapes[i].getSlots());
                 produce(shapes[i], ringOfShape, weightMaps[i]);
               });
@@ -75,7 +75,7 @@ public:
         },
         [&] {
           code.increaseRegisters(232);
-          dispatch(chosen, [&](int64_t i) {
+          schedule.dispatch([&](int64_t i) {
             SlotRing ringOfShape(ring, shapes[i].getSlots());
             consume(shapes[i], ringOfShape);
           });
@@ -87,110 +87,9 @@ private:
   /// as for one that is, so that a tile's rows are put together from boxes down to this size.
   static constexpr int64_t rowBoxes[] = {64, 32, 16, 8};
 
-  Value ceilDivide(Value a, int64_t b) {
-    return arith::CeilDivUIOp::create(code, code.getLoc(), a, code.int32(b));
-  }
-  Value isBelow(Value a, Value b) { return code.compare(arith::CmpIPredicate::slt, a, b); }
-
-  Value isAtMost(Value a, int64_t b) {
-    return code.compare(arith::CmpIPredicate::sle, a, code.int32(b));
-  }
-
   /// Columns of the weight that this block copies.
   static int64_t getCopiedColumns(const LinearShape &shape) {
     return shape.pair == Pair::SharesWeight ? shape.columns / 2 : shape.columns;
-  }
-
-  /// The number of the shape for so many rows.
-  Value chooseShape() {
-    Value chosen, least;
-    for (auto [i, shape] : llvm::enumerate(shapes)) {
-      if (shape.mostRows != 0)
-        continue;
-      Value tiles = code.times(countRowTiles(shape), shape.countColumnTiles(columns));
-      Value cost = code.times(ceilDivide(tiles, LinearShape::blocks), shape.getCost(elements));
-      if (!chosen) {
-        chosen = code.int32(i);
-        least = cost;
-        continue;
-      }
-      Value isBetter = isBelow(cost, least);
-      if (shape.pair == Pair::SharesK)
-        isBetter = code.both(isBetter, isAtMost(tiles, LinearShape::pairs));
-      chosen = code.select(isBetter, code.int32(i), chosen);
-      least = code.select(isBetter, cost, least);
-    }
-    for (int64_t i = shapes.size() - 1; i >= 0; --i)
-      if (shapes[i].mostRows != 0)
-        chosen = code.select(isAtMost(rows, shapes[i].mostRows), code.int32(i), chosen);
-    return chosen;
-  }
-
-  /// Builds `body` for each shape, of which the `chosen` one runs.
-  void dispatch(Value chosen, function_ref<void(int64_t)> body, int64_t first = 0) {
-    if (first + 1 == int64_t(shapes.size()))
-      return body(first);
-    code.choose(
-        code.isEqual(chosen, first), [&] { body(first); },
-        [&] { dispatch(chosen, body, first + 1); });
-  }
-
-  /// LinearShape::countRowTiles for the rows of this launch.
-  Value countRowTiles(const LinearShape &shape) {
-    if (shape.pair == Pair::SharesWeight)
-      return code.times(ceilDivide(rows, 2 * shape.rows), 2);
-    return ceilDivide(rows, shape.rows);
-  }
-
-  /// For each tile of this block: its first row and column.
-  SmallVector<Value> forEachTile(
-      const LinearShape &shape, ValueRange initial,
-      function_ref<SmallVector<Value>(Value row, Value column, ValueRange carried)> body) {
-    // Blocks at work at the same time share few rows and few columns, which the L2 cache holds:
-    // tiles go through bands of rows, column by column. A pair counts as one that takes `height` tiles.
-    bool isPair = shape.pair != Pair::Apart;
-    int64_t height = shape.pair == Pair::SharesWeight ? 2 : 1, band = 16 / height;
-    int64_t columnTiles = shape.countColumnTiles(columns);
-    Value rowTiles = ceilDivide(rows, height * shape.rows);
-    Value tiles = code.times(rowTiles, columnTiles);
-    Value number = isPair ? code.shiftedRight(block, 1) : block;
-    return loop32(
-        number, tiles, isPair ? LinearShape::pairs : LinearShape::blocks, initial,
-        [&](Value tile, ValueRange carried) {
-          Value ofBand = code.int32(band * columnTiles);
-          Value first = code.times(code.divide(tile, ofBand), band);
-          Value inBand = code.remainder(tile, ofBand);
-          Value rowsOfBand = code.minimum(code.sub(rowTiles, first), code.int32(band));
-          Value row = code.add(first, code.remainder(inBand, rowsOfBand));
-          Value column = code.divide(inBand, rowsOfBand);
-          if (height == 2)
-            row = code.add(code.times(row, 2), code.blockInCluster());
-          return body(code.times(row, shape.rows), code.times(column, shape.columns), carried);
-        });
-  }
-
-  /// A loop whose index is i32.
-  SmallVector<Value> loop32(Value from, Value to, int64_t step, ValueRange initial,
-                            function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-    auto loop = scf::ForOp::create(code, code.getLoc(), from, to, code.int32(step), initial);
-    OpBuilder::InsertionGuard guard(code);
-    code.setInsertionPointToStart(loop.getBody());
-    SmallVector<Value> results = body(loop.getInductionVar(), loop.getRegionIterArgs());
-    if (!initial.empty())
-      scf::YieldOp::create(code, code.getLoc(), results);
-    return SmallVector<Value>(loop.getResults());
-  }
-
-  /// The steps of k that this block has of a tile: from the first to the one behind the last.
-  struct Steps {
-    Value from, to;
-  };
-  Steps getSteps(const LinearShape &shape) {
-    int64_t steps = shape.countSteps(elements);
-    if (shape.pair != Pair::SharesK)
-      return {code.int32(0), code.int32(steps)};
-    Value isFirst = code.isEqual(code.blockInCluster(), 0), half = code.int32(steps / 2);
-    return {code.select(isFirst, code.int32(0), half), code.select(isFirst, half, code.int32(steps))};
   }
 
   /// Rows of a tile that are copied: a multiple of the smallest box.
@@ -231,14 +130,14 @@ private:
       firstColumn = code.times(code.blockInCluster(), copiedColumns);
       code.waitForCluster(); // the other block's barriers are there
     }
-    Steps steps = getSteps(shape);
+    LinearSchedule::Steps steps = schedule.getSteps(shape);
     SlotRing::Position start = ring.start();
-    forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
+    schedule.forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
       Value copiedRows = countCopiedRows(shape, row);
       Value bytes = code.times(code.plus(code.times(copiedRows, bytesOfRow), shape.getRightBytes()),
                                shape.boxes);
       Value copied = code.add(column, firstColumn);
-      return loop32(
+      return code.loop32(
           steps.from, steps.to, 1, carried,
           [&](Value step, ValueRange carried) -> SmallVector<Value> {
             SlotRing::Position position = {carried[0], carried[1]};
@@ -287,12 +186,12 @@ private:
     };
     if (sharesWeight)
       code.waitForCluster(); // the other block's barriers are there
-    Steps steps = getSteps(shape);
+    LinearSchedule::Steps steps = schedule.getSteps(shape);
     SlotRing::Position start = ring.start();
-    forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
+    schedule.forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
       SmallVector<Value> initial(carried);
       initial.push_back(product.zeros());
-      SmallVector<Value> done = loop32(
+      SmallVector<Value> done = code.loop32(
           steps.from, steps.to, 1, initial,
           [&](Value step, ValueRange carried) -> SmallVector<Value> {
             SlotRing::Position position = {carried[0], carried[1]};
@@ -328,9 +227,10 @@ private:
   HopperCode &code;
   moe::LinearOp op;
   int64_t columns, elements;
-  std::vector<LinearShape> shapes;
+  LinearSchedule schedule;
+  ArrayRef<LinearShape> shapes;
   LinearResults results;
-  Value input, weight, rows, block;
+  Value input, weight, rows;
   SmallVector<Value> inputMaps;
 };
 
