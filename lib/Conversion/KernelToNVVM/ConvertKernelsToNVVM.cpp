@@ -141,7 +141,8 @@ struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
       if (!threads)
         continue;
       function->removeAttr(threadsAttribute);
-      if (target->computeCapability >= 90)
+      // Their code asks for drivers that record such launches as graphs, too.
+      if (target->isArchitectureSpecific() || target->computeCapability >= 100)
         overlapWithNeighbours(function);
       function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -151,6 +152,11 @@ struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
       // One block at a time on a multiprocessor, where registers move between warpgroups.
       if (function->hasAttr(tensorMapsAttribute))
         function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+      if (auto blocks = function->getAttrOfType<IntegerAttr>(clusterAttribute)) {
+        function->removeAttr(clusterAttribute);
+        function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                          builder.getDenseI32ArrayAttr({int32_t(blocks.getInt()), 1, 1}));
+      }
       function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                         builder.getDenseI32ArrayAttr({int32_t(threads.getInt()), 1, 1}));
     }
