@@ -56,9 +56,9 @@ public:
     for (auto [i, shape] : llvm::enumerate(shapes))
       if (shape.pair == Pair::SharesWeight)
         users = code.select(schedule.isChosen(i), code.int32(4), users);
-    ring.initializeTogether(users);
+    code.when(code.isEqual(code.threadNumber(), 0), [&] { ring.initialize(users); });
     code.barrier();
-    code.announceToCluster();
+    code.arriveAtCluster();
     // Registers move once for all shapes: the roles are the outer branch.
     code.choose(
         code.isEqual(code.warpgroupNumber(), 0),
