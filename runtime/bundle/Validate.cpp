@@ -15,7 +15,8 @@ using namespace moec::bundle;
 namespace {
 
 // Features that a bundle may require of its runtime; a new one comes with what implements it.
-constexpr std::string_view knownFeatures[] = {"paged-states", "slot-states", "batch-invariant"};
+constexpr std::string_view knownFeatures[] = {"paged-states", "slot-states", "batch-invariant",
+                                                "joined-weights"};
 
 class ManifestValidator {
 public:

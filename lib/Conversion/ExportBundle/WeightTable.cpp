@@ -217,5 +217,7 @@ LogicalResult WeightTable::write(Location loc, StringRef bundlePath, StringRef c
   }
   for (bundle::Weight &weight : weights)
     *manifest.add_weights() = weight;
+  if (llvm::any_of(weights, [](const bundle::Weight &weight) { return weight.joined() != 0; }))
+    manifest.add_required_features("joined-weights");
   return success();
 }
