@@ -17,9 +17,13 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef name) {
       return function;
     return module.emitError() << "the module has no function '" << name << "'";
   }
+  // The entry that chooses tokens is not the model.
+  StringAttr sampler;
+  if (auto language = module->getAttrOfType<DictionaryAttr>("moe.language_model"))
+    sampler = language.getAs<StringAttr>("sampler");
   SmallVector<func::FuncOp> entries;
   for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(entryAttr))
+    if (function->hasAttr(entryAttr) && function.getNameAttr() != sampler)
       entries.push_back(function);
   if (entries.size() != 1)
     return module.emitError() << "expected one function with the attribute '" << entryAttr
