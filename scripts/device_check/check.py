@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 
+import check_blocks
 import check_model
 import check_ops
 import moert
@@ -70,6 +71,10 @@ def main():
     result["ops"] = check_ops.check(library, f"{here}/ops", device)
     print(f"ops: {result['ops']['passed']} cases agree with the interpreter, {result['ops']['failed']} do not")
     print("\n".join(result["ops"]["failures"][:20]))
+    result["blocks"] = check_blocks.check(library, f"{here}/blocks", device)
+    print(f"building blocks: {result['blocks']['passed']} programs give exact results, {result['blocks']['failed']} do not")
+    print("\n".join(result["blocks"]["failures"]), end="")
+    failed += result["blocks"]["failed"]
     if arguments.sanitize:
         result["sanitizer"] = sanitize.sanitize(here, device)
         for tool, record in result["sanitizer"].items():

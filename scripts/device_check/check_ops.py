@@ -1,6 +1,6 @@
 """The programs that prepare_ops.py made, on a device, against the interpreter's results.
 
-    check_ops.py DEVICE TOKENS...    those cases alone, as one line of JSON: what runs under compute-sanitizer"""
+    check_ops.py DEVICE TOKENS...    those cases and the blocks alone, as one line of JSON: what runs under compute-sanitizer"""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+import check_blocks
 import moert
 from compare import compare, widen
 
@@ -40,4 +41,7 @@ def check(library, folder, device, sizes=None):
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
-    print(json.dumps(check(moert.Library(f"{here}/libmoert.so"), f"{here}/ops", sys.argv[1], [int(size) for size in sys.argv[2:]])))
+    library = moert.Library(f"{here}/libmoert.so")
+    ops = check(library, f"{here}/ops", sys.argv[1], [int(size) for size in sys.argv[2:]])
+    blocks = check_blocks.check(library, f"{here}/blocks", sys.argv[1])
+    print(json.dumps({key: ops[key] + blocks[key] for key in ops}))
