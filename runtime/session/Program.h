@@ -77,15 +77,16 @@ public:
   ProgramRunner(const CompiledProgram &program, std::span<const MemorySpan> weights,
                 std::span<const MemorySpan> globals, Device &device, bool record);
 
-  // Input `index` lies in `memory` of the device, which somebody else fills, from the next prepare()
-  // on.
+  // Input `index` lies in `memory` of the device, which somebody else fills, from the next
+  // prepare() on.
   void borrowInput(std::size_t index, MemorySpan memory);
   // Fixes the symbols and everything that follows from them. `shapes` has a shape for each input,
   // `states` the pools. After a success input() may be filled and run() called; after a failure
   // prepare() must succeed first.
   Status prepare(std::span<const Shape> shapes, std::span<const MemorySpan> states);
 
-  // On the host: inputs after prepare() until run(), outputs after it. Not inputs that are borrowed.
+  // On the host: inputs after prepare() until run(), outputs after it. Not inputs that are
+  // borrowed.
   std::span<std::byte> input(std::size_t index) { return inputs.onHost(index); }
   std::span<std::byte> output(std::size_t index) { return outputs.onHost(index); }
   MemorySpan outputOnDevice(std::size_t index) const { return outputs.onDevice(index); }

@@ -13,9 +13,10 @@ ProgramRunner::ProgramRunner(const CompiledProgram &program, std::span<const Mem
       // Where the host runs the commands itself, nothing is faster than doing so.
       recording(record && !hostAccessible),
       symbols(static_cast<std::size_t>(program.source().symbols_size())),
-      borrowed(program.inputShapes.size()), inputs(program.inputShapes.size()), outputs(program.outputShapes.size()),
-      arenas(program.arenaScales.size()), outputDimensions(program.outputShapes.size()),
-      scales(program.arenaScales.size()), measured(program.commands.size()) {
+      borrowed(program.inputShapes.size()), inputs(program.inputShapes.size()),
+      outputs(program.outputShapes.size()), arenas(program.arenaScales.size()),
+      outputDimensions(program.outputShapes.size()), scales(program.arenaScales.size()),
+      measured(program.commands.size()) {
   std::size_t operands = 0, sizes = 0, maps = 0;
   for (const CompiledProgram::Command &command : program.commands) {
     operands += command.operands.size();
@@ -276,8 +277,8 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
   return problems.toStatus(ErrorCode::InvalidData);
 }
 
-// Sizes, the addresses of states and of borrowed inputs, and whether outputs are fetched; everything
-// else in a recording moves only when it is thrown away.
+// Sizes, the addresses of states and of borrowed inputs, and whether outputs are fetched;
+// everything else in a recording moves only when it is thrown away.
 void ProgramRunner::makeKey() {
   key.clear();
   for (const Shape &shape : lastShapes)

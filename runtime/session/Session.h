@@ -101,8 +101,8 @@ public:
   // must lie in [0, vocabulary), lengths within the limit.
   Result<Logits> step(std::span<const StepPart> parts);
   // The same, but the logits stay on the device: for choose(), or for logits(), any number of times
-  // until the next step. Returns perhaps before the device has begun; a fault of the device shows in
-  // one of the next calls then.
+  // until the next step. Returns perhaps before the device has begun; a fault of the device shows
+  // in one of the next calls then.
   Status advance(std::span<const StepPart> parts);
   Result<Logits> logits();
   std::size_t logitRows() const; // of the last step

@@ -23,15 +23,13 @@ void SessionState::prepareSampler(const SessionOptions &options) {
   sampler->setProfiling(options.profile, options.timeline);
 }
 
-Result<std::span<const std::int32_t>>
-SessionState::choose(std::span<const TokenChoice> choices) {
+Result<std::span<const std::int32_t>> SessionState::choose(std::span<const TokenChoice> choices) {
   if (!sampler)
     return Status(ErrorCode::Unsupported, "the bundle has no program that chooses tokens",
                   model->bundle().path(), "compile the model again");
   for (std::size_t i = 0; i < choices.size(); ++i) {
     auto complain = [&](std::string message) {
-      return Status(ErrorCode::InvalidArgument, std::move(message),
-                    "choice " + std::to_string(i));
+      return Status(ErrorCode::InvalidArgument, std::move(message), "choice " + std::to_string(i));
     };
     if (choices[i].row >= logitRowsThere)
       return complain("row " + std::to_string(choices[i].row) + "; the last step has " +
@@ -53,11 +51,16 @@ SessionState::choose(std::span<const TokenChoice> choices) {
       *to++ = value(choice);
   };
   using Choice = const TokenChoice &;
-  fill(samplerRows, +[](Choice choice) { return static_cast<std::int32_t>(choice.row); });
-  fill(temperatureInput, +[](Choice choice) { return choice.temperature; });
-  fill(topKInput, +[](Choice choice) { return choice.topK; });
-  fill(topPInput, +[](Choice choice) { return choice.topP; });
-  fill(randomInput, +[](Choice choice) { return choice.random; });
+  fill(
+      samplerRows, +[](Choice choice) { return static_cast<std::int32_t>(choice.row); });
+  fill(
+      temperatureInput, +[](Choice choice) { return choice.temperature; });
+  fill(
+      topKInput, +[](Choice choice) { return choice.topK; });
+  fill(
+      topPInput, +[](Choice choice) { return choice.topP; });
+  fill(
+      randomInput, +[](Choice choice) { return choice.random; });
   MOERT_RETURN_IF_ERROR(sampler->run());
   std::span<std::byte> output = sampler->output(tokensOutput);
   return std::span(reinterpret_cast<const std::int32_t *>(output.data()), choices.size());

@@ -41,7 +41,7 @@ public:
   const moec::bundle::LanguageModel &language;
   ProgramRunner runner;
   std::optional<ProgramRunner> sampler; // chooses tokens; none: an old bundle
-  std::shared_ptr<StateStore> store; // shared with snapshots
+  std::shared_ptr<StateStore> store;    // shared with snapshots
   std::unordered_map<std::uint64_t, SequenceContent> sequences;
   std::uint64_t nextSequence = 1;
   std::uint64_t maximumTokens; // 0: unbounded

@@ -72,21 +72,27 @@ TEST(Interface, DevicesAreNamed) {
 
 TEST(Interface, NullArgumentsAreErrors) {
   moert_bundle *bundle = nullptr;
-  for (moert_error *error :
-       {moert_bundle_open(nullptr, nullptr, &bundle), moert_bundle_open("x", nullptr, nullptr),
-        moert_bundle_verify(nullptr, nullptr, nullptr), moert_model_load(nullptr, nullptr, nullptr),
-        moert_model_run(nullptr, nullptr, nullptr, 0, nullptr),
-        moert_tokenizer_create(nullptr, nullptr),
-        moert_tokenizer_encode(nullptr, nullptr, 0, nullptr, nullptr),
-        moert_tokenizer_decode(nullptr, nullptr, 0, 0, nullptr, nullptr),
-        moert_session_create(nullptr, nullptr, nullptr), moert_sequence_create(nullptr, nullptr),
-        moert_sequence_release(nullptr, 1), moert_sequence_length(nullptr, 1, nullptr),
-        moert_sequence_truncate(nullptr, 1, 0), moert_sequence_fork(nullptr, 1, nullptr),
-        moert_snapshot_take(nullptr, 1, nullptr), moert_snapshot_restore(nullptr, 1, nullptr),
-        moert_session_step(nullptr, nullptr, 0, nullptr),
-        moert_session_advance(nullptr, nullptr, 0, nullptr), moert_session_logits(nullptr, nullptr),
-        moert_session_choose(nullptr, nullptr, 0, nullptr),
-        moert_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr)}) {
+  for (moert_error *error : {moert_bundle_open(nullptr, nullptr, &bundle),
+                             moert_bundle_open("x", nullptr, nullptr),
+                             moert_bundle_verify(nullptr, nullptr, nullptr),
+                             moert_model_load(nullptr, nullptr, nullptr),
+                             moert_model_run(nullptr, nullptr, nullptr, 0, nullptr),
+                             moert_tokenizer_create(nullptr, nullptr),
+                             moert_tokenizer_encode(nullptr, nullptr, 0, nullptr, nullptr),
+                             moert_tokenizer_decode(nullptr, nullptr, 0, 0, nullptr, nullptr),
+                             moert_session_create(nullptr, nullptr, nullptr),
+                             moert_sequence_create(nullptr, nullptr),
+                             moert_sequence_release(nullptr, 1),
+                             moert_sequence_length(nullptr, 1, nullptr),
+                             moert_sequence_truncate(nullptr, 1, 0),
+                             moert_sequence_fork(nullptr, 1, nullptr),
+                             moert_snapshot_take(nullptr, 1, nullptr),
+                             moert_snapshot_restore(nullptr, 1, nullptr),
+                             moert_session_step(nullptr, nullptr, 0, nullptr),
+                             moert_session_advance(nullptr, nullptr, 0, nullptr),
+                             moert_session_logits(nullptr, nullptr),
+                             moert_session_choose(nullptr, nullptr, 0, nullptr),
+                             moert_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr)}) {
     EXPECT_EQ(moert_error_code(error), MOERT_INVALID_ARGUMENT);
     moert_error_free(error);
   }

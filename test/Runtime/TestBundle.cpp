@@ -59,8 +59,7 @@ std::vector<float> expectedLogits(std::span<const std::int32_t> tokens, bool rec
 }
 
 std::int32_t greedyToken(std::span<const float> logits) {
-  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) -
-                                   logits.begin());
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
 namespace {

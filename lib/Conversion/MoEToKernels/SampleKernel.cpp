@@ -107,10 +107,9 @@ SmallVector<Value> SampleKernel::forEachColumn(ValueRange initial, ColumnBody bo
                          return values;
                        });
   if (whole < vocabulary)
-    values = code.loop(code.add(team.member(), whole), code.index(vocabulary), members, values,
-                       [&](Value number, ValueRange carried) {
-                         return body(load(number), carried);
-                       });
+    values =
+        code.loop(code.add(team.member(), whole), code.index(vocabulary), members, values,
+                  [&](Value number, ValueRange carried) { return body(load(number), carried); });
   return values;
 }
 
@@ -185,8 +184,8 @@ SampleKernel::Threshold SampleKernel::findThreshold(Value wanted, Measure measur
               auto isDigit = [&](int64_t i) {
                 return code.compare(arith::CmpIPredicate::eq, digit, code.int32(i));
               };
-              Value isCounted = code.isWithin(code.sub(digit, code.int32(1)),
-                                              code.int32(digits - 1));
+              Value isCounted =
+                  code.isWithin(code.sub(digit, code.int32(1)), code.int32(digits - 1));
               return code.choose(
                   isCounted, carried.getTypes(),
                   [&] {
@@ -204,8 +203,8 @@ SampleKernel::Threshold SampleKernel::findThreshold(Value wanted, Measure measur
         for (int64_t i = digits - 1; i > 0; --i) {
           Value before = running;
           running = code.add(running, team.combineAll(sums[i - 1], add));
-          Value reaches = code.both(
-              isOpen, code.compare(arith::CmpIPredicate::sge, running, wanted));
+          Value reaches =
+              code.both(isOpen, code.compare(arith::CmpIPredicate::sge, running, wanted));
           digit = code.select(reaches, code.int32(i), digit);
           above = code.select(reaches, before, above);
           isOpen = code.select(reaches, code.boolean(false), isOpen);
@@ -227,25 +226,25 @@ Value SampleKernel::findColumn(Value point, Measure measure) {
     code.loop(team.squad(), code.index(rangeParts), team.getSquads(), [&](Value part) {
       Value from = code.add(begin, code.mul(part, partWidth));
       Value to = code.minimum(code.add(from, partWidth), code.index(vocabulary));
-      Value sum = code.loop(code.add(from, team.lane()), to, team.getLanes(), {int64(0)},
-                            [&](Value number, ValueRange carried) {
-                              return SmallVector<Value>{
-                                  code.add(carried[0], measure(load(number)))};
-                            })[0];
+      Value sum =
+          code.loop(code.add(from, team.lane()), to, team.getLanes(), {int64(0)},
+                    [&](Value number, ValueRange carried) {
+                      return SmallVector<Value>{code.add(carried[0], measure(load(number)))};
+                    })[0];
       sum = team.combineLanes(sum, add);
       code.when(code.compare(arith::CmpIPredicate::eq, team.lane(), code.index(0)),
                 [&] { code.storeInt(sum, parts, part); });
     });
     team.meet();
-    SmallVector<Value> narrowed = code.loop(
-        code.index(0), code.index(rangeParts), 1, {before, before, begin},
-        [&](Value part, ValueRange carried) {
-          Value running = code.add(carried[0], code.loadInt(parts, part));
-          Value isBefore = code.compare(arith::CmpIPredicate::sle, running, point);
-          return SmallVector<Value>{
-              running, code.select(isBefore, running, carried[1]),
-              code.select(isBefore, code.add(carried[2], partWidth), carried[2])};
-        });
+    SmallVector<Value> narrowed =
+        code.loop(code.index(0), code.index(rangeParts), 1, {before, before, begin},
+                  [&](Value part, ValueRange carried) {
+                    Value running = code.add(carried[0], code.loadInt(parts, part));
+                    Value isBefore = code.compare(arith::CmpIPredicate::sle, running, point);
+                    return SmallVector<Value>{
+                        running, code.select(isBefore, running, carried[1]),
+                        code.select(isBefore, code.add(carried[2], partWidth), carried[2])};
+                  });
     team.meet();
     before = narrowed[1];
     begin = narrowed[2];
@@ -268,7 +267,9 @@ SampleKernel::Kept SampleKernel::keepTopK() {
         });
         return SmallVector<Value>{found.rank, last};
       },
-      [&] { return SmallVector<Value>{code.int32(0), code.index(0)}; });
+      [&] {
+        return SmallVector<Value>{code.int32(0), code.index(0)};
+      });
   return {kept[0], kept[1]};
 }
 
@@ -295,7 +296,9 @@ SampleKernel::Kept SampleKernel::keepTopP(const Kept &kept) {
         });
         return SmallVector<Value>{found.rank, last};
       },
-      [&] { return SmallVector<Value>{kept.rank, kept.last}; });
+      [&] {
+        return SmallVector<Value>{kept.rank, kept.last};
+      });
   return {less[0], less[1]};
 }
 
@@ -320,8 +323,8 @@ Value SampleKernel::isGreedy(Value bestRank) {
   Value isOne = code.compare(arith::CmpIPredicate::eq, topK, code.int32(1));
   Value isNothing =
       code.compare(arith::CmpIPredicate::ule, bestRank, code.int32(rankOfMinusInfinity));
-  Value isAll = code.compare(arith::CmpIPredicate::uge, bestRank,
-                             code.int32(int32_t(rankOfInfinity)));
+  Value isAll =
+      code.compare(arith::CmpIPredicate::uge, bestRank, code.int32(int32_t(rankOfInfinity)));
   return either(either(isCold, isOne), either(isNothing, isAll));
 }
 

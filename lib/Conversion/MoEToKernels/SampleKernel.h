@@ -9,8 +9,8 @@
 
 namespace mlir::moec {
 
-/// The threads that choose a token together, in squads of lanes: one thread of a CPU, a block of a GPU. All of them run the
-/// same code, and what they compare is equal in all of them.
+/// The threads that choose a token together, in squads of lanes: one thread of a CPU, a block of a
+/// GPU. All of them run the same code, and what they compare is equal in all of them.
 class SampleTeam {
 public:
   SampleTeam(int64_t squads, int64_t lanes) : squads(squads), lanes(lanes) {}
@@ -52,7 +52,8 @@ public:
   void build(Value token);
 
 private:
-  /// A column of the row: its number, its logit, and the logit's rank, an i32 whose unsigned order is that of logits.
+  /// A column of the row: its number, its logit, and the logit's rank, an i32 whose unsigned order
+  /// is that of logits.
   struct Column {
     Value number, logit, rank;
   };
@@ -60,7 +61,8 @@ private:
   struct Kept {
     Value rank, last;
   };
-  /// The largest rank at which a sum over it and all higher ones reaches what is wanted, and the sum over the higher ones.
+  /// The largest rank at which a sum over it and all higher ones reaches what is wanted, and the
+  /// sum over the higher ones.
   struct Threshold {
     Value rank, above;
   };

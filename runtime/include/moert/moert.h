@@ -279,8 +279,8 @@ typedef struct moert_choice {
   double random;     // at least 0, less than 1
 } moert_choice;
 
-// Chooses a token for each of `choices`, on the device: nothing else comes to the host. `tokens` has
-// room for `count`.
+// Chooses a token for each of `choices`, on the device: nothing else comes to the host. `tokens`
+// has room for `count`.
 MOERT_API moert_error *moert_session_choose(moert_session *session, const moert_choice *choices,
                                             size_t count, int32_t *tokens);
 

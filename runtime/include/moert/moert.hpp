@@ -125,7 +125,7 @@ struct LoadOptions {
   std::uint32_t threads = 0; // 0: one for each core that the process may use
   std::string variant = {};  // empty: the first that this machine can run
   Progress progress = {};
-  std::string device = {};   // "cpu", "cuda", "cuda:1"; empty: what the first variant that fits needs
+  std::string device = {}; // "cpu", "cuda", "cuda:1"; empty: what the first variant that fits needs
   bool captureGraphs = true; // keep steps that come again as CUDA graphs
 };
 

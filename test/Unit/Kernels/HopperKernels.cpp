@@ -1,7 +1,8 @@
-// hopper-kernels FOLDER: writes a program in phase kernel for each building block of Hopper kernels, FOLDER/NAME.mlir.
+// hopper-kernels FOLDER: writes a program in phase kernel for each building block of Hopper
+// kernels, FOLDER/NAME.mlir.
 //
-// The lit suite looks at the PTX that they become; the device check runs them. They do with a block what a matrix kernel does with it
-// and nothing else, so that a fault shows where it is.
+// The lit suite looks at the PTX that they become; the device check runs them. They do with a block
+// what a matrix kernel does with it and nothing else, so that a fault shows where it is.
 
 #include "lib/Conversion/MoEToKernels/CUDA/Hopper/HopperCode.h"
 
@@ -157,62 +158,62 @@ void writeBox(Writer &writer) {
                });
 }
 
-/// A warp of a warpgroup with few registers fills slots several times over; the other warpgroup, with many, adds what is in them.
+/// A warp of a warpgroup with few registers fills slots several times over; the other warpgroup,
+/// with many, adds what is in them.
 void writeRing(Writer &writer) {
   constexpr int64_t slots = 3, boxes = 11;
-  writer.write(
-      "ring", {{"x", "704x64xbf16"}, {"y", "64x64xf32"}}, 2 * warpgroup, slots * boxBytes,
-      [](HopperCode &code, ValueRange bindings) {
-        Value map = code.tensorMap(bindings[0], {depth, rows});
-        SlotRing ring(code, slots, 1, 1);
-        initialize(code, ring);
-        SlotRing::Position start = ring.start();
-        auto forEachBox = [&](function_ref<void(Value box, SlotRing::Position)> body) {
-          code.loop(code.index(0), code.index(boxes), 1, {start.slot, start.parity},
-                    [&](Value box, ValueRange carried) {
-                      SlotRing::Position position = {carried[0], carried[1]};
-                      body(box, position);
-                      SlotRing::Position next = ring.next(position);
-                      return SmallVector<Value>{next.slot, next.parity};
-                    });
-        };
-        auto placeOf = [&](SlotRing::Position position) {
-          return code.times(position.slot, boxBytes);
-        };
-        code.choose(
-            code.isEqual(code.warpgroupNumber(), 0),
-            [&] {
-              code.decreaseRegisters(40);
-              code.when(code.isEqual(code.warpInWarpgroup(), 0), [&] {
-                code.when(code.electOne(), [&] {
-                  forEachBox([&](Value box, SlotRing::Position position) {
-                    ring.waitEmpty(position);
-                    Value barrier = ring.announce(position, code.int32(boxBytes));
-                    code.loadBox(code.dynamicShared(placeOf(position)), map, barrier,
-                                 {code.int32(0), code.times(code.toInt32(box), rows)});
-                  });
-                });
-              });
-            },
-            [&] {
-              code.increaseRegisters(232);
-              forEachBox([&](Value box, SlotRing::Position position) {
-                ring.waitFull(position);
-                Value isFirst = code.compare(arith::CmpIPredicate::eq, box, code.index(0));
-                forEachElement(code, placeOf(position), code.getBF16Type(),
-                               [&](Value row, Value column, Value value) {
-                                 Value sum = code.loadFloat(bindings[1], {row, column});
-                                 sum = code.select(isFirst, value, code.add(sum, value));
-                                 code.storeFloat(sum, bindings[1], {row, column});
-                               });
-                // All have read before the slot is filled again.
-                code.namedBarrier(1, warpgroup);
-                Value isLeader =
-                    code.isEqual(code.andBits(code.threadNumber(), warpgroup - 1), 0);
-                code.when(isLeader, [&] { ring.release(position.slot); });
-              });
-            });
-      });
+  writer.write("ring", {{"x", "704x64xbf16"}, {"y", "64x64xf32"}}, 2 * warpgroup, slots * boxBytes,
+               [](HopperCode &code, ValueRange bindings) {
+                 Value map = code.tensorMap(bindings[0], {depth, rows});
+                 SlotRing ring(code, slots, 1, 1);
+                 initialize(code, ring);
+                 SlotRing::Position start = ring.start();
+                 auto forEachBox = [&](function_ref<void(Value box, SlotRing::Position)> body) {
+                   code.loop(code.index(0), code.index(boxes), 1, {start.slot, start.parity},
+                             [&](Value box, ValueRange carried) {
+                               SlotRing::Position position = {carried[0], carried[1]};
+                               body(box, position);
+                               SlotRing::Position next = ring.next(position);
+                               return SmallVector<Value>{next.slot, next.parity};
+                             });
+                 };
+                 auto placeOf = [&](SlotRing::Position position) {
+                   return code.times(position.slot, boxBytes);
+                 };
+                 code.choose(
+                     code.isEqual(code.warpgroupNumber(), 0),
+                     [&] {
+                       code.decreaseRegisters(40);
+                       code.when(code.isEqual(code.warpInWarpgroup(), 0), [&] {
+                         code.when(code.electOne(), [&] {
+                           forEachBox([&](Value box, SlotRing::Position position) {
+                             ring.waitEmpty(position);
+                             Value barrier = ring.announce(position, code.int32(boxBytes));
+                             code.loadBox(code.dynamicShared(placeOf(position)), map, barrier,
+                                          {code.int32(0), code.times(code.toInt32(box), rows)});
+                           });
+                         });
+                       });
+                     },
+                     [&] {
+                       code.increaseRegisters(232);
+                       forEachBox([&](Value box, SlotRing::Position position) {
+                         ring.waitFull(position);
+                         Value isFirst = code.compare(arith::CmpIPredicate::eq, box, code.index(0));
+                         forEachElement(code, placeOf(position), code.getBF16Type(),
+                                        [&](Value row, Value column, Value value) {
+                                          Value sum = code.loadFloat(bindings[1], {row, column});
+                                          sum = code.select(isFirst, value, code.add(sum, value));
+                                          code.storeFloat(sum, bindings[1], {row, column});
+                                        });
+                         // All have read before the slot is filled again.
+                         code.namedBarrier(1, warpgroup);
+                         Value isLeader =
+                             code.isEqual(code.andBits(code.threadNumber(), warpgroup - 1), 0);
+                         code.when(isLeader, [&] { ring.release(position.slot); });
+                       });
+                     });
+               });
 }
 
 /// Two products of 64 rows of 64 elements, one after the other, added in registers.
@@ -239,8 +240,8 @@ void writeProduct(Writer &writer, StringRef element, int64_t columns) {
           }
         });
         ring.waitFull(position);
-        WarpgroupProduct product(
-            code, cast<MemRefType>(bindings[0].getType()).getElementType(), columns);
+        WarpgroupProduct product(code, cast<MemRefType>(bindings[0].getType()).getElementType(),
+                                 columns);
         Value base = code.toAddress(code.dynamicShared(code.int32(0))), sums = product.zeros();
         product.fence();
         for (int64_t step = 0; step < 2; ++step)

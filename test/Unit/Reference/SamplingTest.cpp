@@ -66,8 +66,8 @@ TEST(SampleToken, FrequenciesFollowTheProbabilities) {
 
 TEST(SampleToken, OfTiesTheFirstStay) {
   std::vector<float> logits(10, 1);
-  for (SampleOptions options : {SampleOptions{.temperature = 1, .topK = 3},
-                                SampleOptions{.temperature = 1, .topP = 0.3}}) {
+  for (SampleOptions options :
+       {SampleOptions{.temperature = 1, .topK = 3}, SampleOptions{.temperature = 1, .topP = 0.3}}) {
     std::vector<double> result = shares(options, logits);
     for (size_t i = 0; i < 10; ++i)
       EXPECT_NEAR(result[i], i < 3 ? 1.0 / 3 : 0, 0.015);
@@ -79,8 +79,7 @@ TEST(SampleToken, OddLogitsAreSurvived) {
             std::vector<int32_t>(5, 1));
   EXPECT_EQ(draw({.temperature = 1}, {-infinite, -infinite, notANumber}, 2),
             std::vector<int32_t>(2, 0));
-  for (int32_t token :
-       draw({.temperature = 5, .topP = 0.999}, {notANumber, -infinite, 1, 1}, 100))
+  for (int32_t token : draw({.temperature = 5, .topP = 0.999}, {notANumber, -infinite, 1, 1}, 100))
     EXPECT_GE(token, 2);
 }
 

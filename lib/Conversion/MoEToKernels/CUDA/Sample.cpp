@@ -24,9 +24,7 @@ public:
   Value squad() override { return warpNumber; }
   Value lane() override { return laneNumber; }
   Value member() override { return code.thread(); }
-  Value allocate(int64_t size) override {
-    return code.allocateShared({size}, code.getI64Type());
-  }
+  Value allocate(int64_t size) override { return code.allocateShared({size}, code.getI64Type()); }
   void meet() override { code.barrier(); }
 
   Value combineLanes(Value value, Combine combine) override {
@@ -52,8 +50,8 @@ private:
     Type half = code.getI32Type(), whole = code.getI64Type();
     Value bits = arith::ConstantOp::create(code, loc, code.getI64IntegerAttr(32));
     Value low = arith::TruncIOp::create(code, loc, half, value);
-    Value high = arith::TruncIOp::create(code, loc, half,
-                                         arith::ShRUIOp::create(code, loc, value, bits));
+    Value high =
+        arith::TruncIOp::create(code, loc, half, arith::ShRUIOp::create(code, loc, value, bits));
     low = buildExchange(code, loc, low, distance);
     high = buildExchange(code, loc, high, distance);
     high = arith::ShLIOp::create(code, loc, arith::ExtUIOp::create(code, loc, whole, high), bits);

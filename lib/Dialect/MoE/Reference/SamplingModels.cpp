@@ -70,8 +70,10 @@ static LogicalResult evaluateSample(SampleOp op, ReferenceFrame &frame) {
   const ReferenceTensor &topP = frame.getTensor(op.getTopP());
   const ReferenceTensor &random = frame.getTensor(op.getRandom());
   int64_t tokens = rows.getSize(), vocabulary = logits.getDimSize(1);
-  for (auto &[what, tensor] : {std::pair("temperature", &temperature), {"top_k", &topK},
-                               {"top_p", &topP}, {"random", &random}})
+  for (auto &[what, tensor] : {std::pair("temperature", &temperature),
+                               {"top_k", &topK},
+                               {"top_p", &topP},
+                               {"random", &random}})
     if (failed(frame.checkShape(op, what, *tensor, {tokens})))
       return failure();
   FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens});
@@ -87,8 +89,8 @@ static LogicalResult evaluateSample(SampleOp op, ReferenceFrame &frame) {
                             << random.getReal(i) << ", which is not in [0, 1)";
     std::vector<float> values(vocabulary);
     logits.readFloats(row * vocabulary, values);
-    int32_t token = sampleToken(values, {temperature.getReal(i), topK.getInteger(i),
-                                         topP.getReal(i), random.getReal(i)});
+    int32_t token = sampleToken(
+        values, {temperature.getReal(i), topK.getInteger(i), topP.getReal(i), random.getReal(i)});
     result->set(i, Scalar::fromInteger(token));
   }
   return frame.set(op.getTokens(), std::move(*result));
