@@ -17,7 +17,7 @@ public:
   Value squad() override { return code.index(0); }
   Value lane() override { return code.index(0); }
   Value member() override { return code.index(0); }
-  Value allocate(int64_t size) override { return memory.allocate({size}, code.getI64Type()); }
+  Value allocate(int64_t size, Type element) override { return memory.allocate({size}, element); }
   void meet() override {}
   Value combineLanes(Value value, Combine) override { return value; }
   Value combineAll(Value value, Combine) override { return value; }
@@ -44,7 +44,9 @@ public:
   OpFoldResult countScratchBytes(OpBuilder &builder, Operation *,
                                  const TargetDescription &) const override {
     ScratchAllocator memory;
-    memory.allocate({SampleKernel::countSharedNumbers()}, builder.getI64Type());
+    memory.allocate({SampleKernel::rangeParts}, builder.getI64Type());
+    memory.allocate({SampleKernel::listSize}, builder.getI32Type());
+    memory.allocate({1}, builder.getI32Type());
     return builder.getIndexAttr(memory.getBytes());
   }
 

@@ -1,8 +1,9 @@
 //===- SampleKernel.cpp - choosing one token from a row of logits -----------------------------===//
 //
 // Nothing is sorted. The best columns that stay are those above some rank, and a rank is found two
-// bits at a time, by sums over the columns on either side of three candidates. Sums are of whole
-// numbers: threads may add them in any order.
+// bits at a time, by sums over the columns on either side of three candidates. Once few columns
+// begin like the rank, only those are looked at. Sums are of whole numbers: threads may add them,
+// and list columns, in any order.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -23,10 +24,11 @@ namespace {
 constexpr double weightOfBest = 0x1p40;
 /// Columns that a thread loads before it looks at the first.
 constexpr int64_t columnsAtOnce = 8;
-/// Parts that a range of columns is cut into where the sum over columns is cut.
-constexpr int64_t rangeParts = 32;
 /// Bits of a rank that are found at once.
 constexpr int64_t digitBits = 2, digits = 1 << digitBits, rankBits = 32;
+/// How many bits are known before somebody tries to list the columns that begin like them: those of
+/// the sign and the larger part of the exponent are the same for most.
+constexpr int64_t bitsBeforeList = 6;
 constexpr int64_t rankOfMinusInfinity = 0x007fffff, rankOfInfinity = 0xff800000;
 
 } // namespace
@@ -36,8 +38,6 @@ SampleKernel::SampleKernel(CodeBuilder &code, SampleTeam &team, moe::SampleOp op
     : code(code), team(team), vocabulary(op.getLogits().getType().getDimSize(1)),
       logits(operands[0]), rows(operands[1]), temperatures(operands[2]), topKs(operands[3]),
       topPs(operands[4]), randoms(operands[5]), tokens(tokens) {}
-
-int64_t SampleKernel::countSharedNumbers() { return rangeParts; }
 
 Value SampleKernel::int64(int64_t value) {
   return arith::ConstantOp::create(code, code.getLoc(), code.getI64IntegerAttr(value));
@@ -90,27 +90,31 @@ SampleKernel::Column SampleKernel::load(Value number) {
   return {number, x, rankOf(x)};
 }
 
-/// Calls `body` for the thread's columns, which are as many apart as there are threads.
+/// Calls `body` for the columns of [range.begin, range.end) that are this thread's: each of
+/// `range.threads` takes one after the other.
+SmallVector<Value> SampleKernel::forEachColumn(const Range &range, ValueRange initial,
+                                               ColumnBody body) {
+  int64_t step = columnsAtOnce * range.threads;
+  Value count = code.sub(range.end, range.begin);
+  Value rest = code.add(range.begin, code.mul(code.divide(count, step), step));
+  SmallVector<Value> values =
+      code.loop(code.add(range.begin, range.thread), rest, step, initial,
+                [&](Value first, ValueRange carried) {
+                  SmallVector<Column> columns;
+                  for (int64_t i = 0; i < columnsAtOnce; ++i)
+                    columns.push_back(load(code.add(first, i * range.threads)));
+                  SmallVector<Value> values(carried);
+                  for (const Column &column : columns)
+                    values = body(column, values);
+                  return values;
+                });
+  return code.loop(code.add(rest, range.thread), range.end, range.threads, values,
+                   [&](Value number, ValueRange carried) { return body(load(number), carried); });
+}
+
 SmallVector<Value> SampleKernel::forEachColumn(ValueRange initial, ColumnBody body) {
-  int64_t members = team.getMembers(), step = columnsAtOnce * members;
-  int64_t whole = vocabulary / step * step;
-  SmallVector<Value> values(initial);
-  if (whole > 0)
-    values = code.loop(team.member(), code.index(whole), step, values,
-                       [&](Value first, ValueRange carried) {
-                         SmallVector<Column> columns;
-                         for (int64_t i = 0; i < columnsAtOnce; ++i)
-                           columns.push_back(load(code.add(first, i * members)));
-                         SmallVector<Value> values(carried);
-                         for (const Column &column : columns)
-                           values = body(column, values);
-                         return values;
-                       });
-  if (whole < vocabulary)
-    values =
-        code.loop(code.add(team.member(), whole), code.index(vocabulary), members, values,
-                  [&](Value number, ValueRange carried) { return body(load(number), carried); });
-  return values;
+  return forEachColumn({code.index(0), code.index(vocabulary), team.member(), team.getMembers()},
+                       initial, body);
 }
 
 Value SampleKernel::sumOverColumns(Measure measure) {
@@ -166,38 +170,89 @@ Value SampleKernel::weighKept(const Column &column, const Kept &kept) {
   return code.select(isKept(column, kept), weigh(column), int64(0));
 }
 
+/// Lists the columns whose rank, shifted, is one of `digits` that begin like the shifted `rank`.
+/// Gives their number; -1 when there are too many.
+Value SampleKernel::listColumns(Value rank, Value shift) {
+  Location loc = code.getLoc();
+  Value zero = code.index(0);
+  Value isFirst = code.compare(arith::CmpIPredicate::eq, team.member(), zero);
+  code.when(isFirst, [&] { code.storeInt(code.int32(0), listed, zero); });
+  team.meet();
+  forEachColumn({}, [&](const Column &column, ValueRange) {
+    Value isInside = code.isWithin(getDigit(column, rank, shift), code.int32(digits));
+    code.when(isInside, [&] {
+      Value place = code.toIndex(memref::AtomicRMWOp::create(code, loc, arith::AtomicRMWKind::addi,
+                                                             code.int32(1), listed, zero));
+      code.when(code.isWithin(place, code.index(listSize)),
+                [&] { code.storeInt(code.toInt32(column.number), list, place); });
+    });
+    return SmallVector<Value>();
+  });
+  team.meet();
+  Value count = code.loadInt(listed, zero);
+  team.meet(); // before somebody counts again
+  Value fits = code.compare(arith::CmpIPredicate::sle, count, code.int32(listSize));
+  return code.select(fits, count, code.int32(-1));
+}
+
+/// The bits of the column's rank from `shift` on, where those above the digit are those of `rank`;
+/// else a large number.
+Value SampleKernel::getDigit(const Column &column, Value rank, Value shift) {
+  Location loc = code.getLoc();
+  Value difference = arith::XOrIOp::create(code, loc, column.rank, rank);
+  return arith::ShRUIOp::create(code, loc, difference, shift);
+}
+
+/// Adds a column to the sum of its digit, 1 to 3.
+SmallVector<Value> SampleKernel::addToDigit(const Column &column, Value digit, ValueRange sums,
+                                            Measure measure) {
+  Value isCounted = code.isWithin(code.sub(digit, code.int32(1)), code.int32(digits - 1));
+  return code.choose(
+      isCounted, sums.getTypes(),
+      [&] {
+        Value value = measure(column);
+        SmallVector<Value> more;
+        for (int64_t i = 1; i < digits; ++i) {
+          Value isDigit = code.compare(arith::CmpIPredicate::eq, digit, code.int32(i));
+          more.push_back(code.add(sums[i - 1], code.select(isDigit, value, int64(0))));
+        }
+        return more;
+      },
+      [&] { return SmallVector<Value>(sums); });
+}
+
 /// `measure` is not negative, and its sum over all columns reaches `wanted`, which is at least 1.
 SampleKernel::Threshold SampleKernel::findThreshold(Value wanted, Measure measure) {
   Location loc = code.getLoc();
   auto add = [&](Value a, Value b) { return code.add(a, b); };
-  Value zero = int64(0);
+  SmallVector<Value> zeros(digits - 1, int64(0));
   SmallVector<Value> found = code.loop(
-      code.index(0), code.index(rankBits), digitBits, {code.int32(0), zero},
+      code.index(0), code.index(rankBits), digitBits, {code.int32(0), int64(0), code.int32(-1)},
       [&](Value done, ValueRange carried) {
-        Value rank = carried[0], above = carried[1];
+        Value rank = carried[0], above = carried[1], count = carried[2];
         Value shift = code.sub(code.int32(rankBits - digitBits), code.toInt32(done));
+        auto isListed = [&] {
+          return code.compare(arith::CmpIPredicate::sge, count, code.int32(0));
+        };
+        Value isLate = code.compare(arith::CmpIPredicate::uge, done, code.index(bitsBeforeList));
+        Value tries =
+            code.both(isLate, code.compare(arith::CmpIPredicate::slt, count, code.int32(0)));
+        count = code.choose(
+            tries, {count.getType()}, [&] { return SmallVector<Value>{listColumns(rank, shift)}; },
+            [&] { return SmallVector<Value>{count}; })[0];
         // The sums over columns whose rank begins like `rank` and goes on with each digit.
-        SmallVector<Value> sums = forEachColumn(
-            SmallVector<Value>(digits - 1, zero), [&](const Column &column, ValueRange carried) {
-              Value difference = arith::XOrIOp::create(code, loc, column.rank, rank);
-              Value digit = arith::ShRUIOp::create(code, loc, difference, shift);
-              auto isDigit = [&](int64_t i) {
-                return code.compare(arith::CmpIPredicate::eq, digit, code.int32(i));
-              };
-              Value isCounted =
-                  code.isWithin(code.sub(digit, code.int32(1)), code.int32(digits - 1));
-              return code.choose(
-                  isCounted, carried.getTypes(),
-                  [&] {
-                    Value value = measure(column);
-                    SmallVector<Value> sums;
-                    for (int64_t i = 1; i < digits; ++i)
-                      sums.push_back(
-                          code.add(carried[i - 1], code.select(isDigit(i), value, zero)));
-                    return sums;
-                  },
-                  [&] { return SmallVector<Value>(carried); });
-            });
+        auto addColumn = [&](const Column &column, ValueRange sums) {
+          return addToDigit(column, getDigit(column, rank, shift), sums, measure);
+        };
+        SmallVector<Value> sums = code.choose(
+            isListed(), ValueRange(zeros).getTypes(),
+            [&] {
+              return code.loop(team.member(), code.toIndex(count), team.getMembers(), zeros,
+                               [&](Value place, ValueRange sums) {
+                                 return addColumn(load(code.loadIndex(list, place)), sums);
+                               });
+            },
+            [&] { return forEachColumn(zeros, addColumn); });
         // The largest digit that reaches what is wanted.
         Value digit = code.int32(0), running = above, isOpen = code.boolean(true);
         for (int64_t i = digits - 1; i > 0; --i) {
@@ -211,31 +266,37 @@ SampleKernel::Threshold SampleKernel::findThreshold(Value wanted, Measure measur
         }
         above = code.select(isOpen, running, above);
         Value bits = arith::ShLIOp::create(code, loc, digit, shift);
-        return SmallVector<Value>{arith::OrIOp::create(code, loc, rank, bits), above};
+        return SmallVector<Value>{arith::OrIOp::create(code, loc, rank, bits), above, count};
       });
   return {found[0], found[1]};
 }
 
-/// The first column at which the running sum of `measure` exceeds `point`: narrows a range of
-/// columns part by part.
-Value SampleKernel::findColumn(Value point, Measure measure) {
+/// The first column at which the running sum of `measure` exceeds what `getPoint` makes of the sum
+/// of all: narrows a range of columns part by part.
+Value SampleKernel::findColumn(function_ref<Value(Value sum)> getPoint, Measure measure) {
   auto add = [&](Value a, Value b) { return code.add(a, b); };
-  Value begin = code.index(0), before = int64(0);
+  Value begin = code.index(0), before = int64(0), point;
   for (int64_t width = vocabulary; width > 1; width = llvm::divideCeil(width, rangeParts)) {
     int64_t partWidth = llvm::divideCeil(width, rangeParts);
     code.loop(team.squad(), code.index(rangeParts), team.getSquads(), [&](Value part) {
-      Value from = code.add(begin, code.mul(part, partWidth));
-      Value to = code.minimum(code.add(from, partWidth), code.index(vocabulary));
-      Value sum =
-          code.loop(code.add(from, team.lane()), to, team.getLanes(), {int64(0)},
-                    [&](Value number, ValueRange carried) {
-                      return SmallVector<Value>{code.add(carried[0], measure(load(number)))};
-                    })[0];
+      Value end = code.index(vocabulary);
+      Value from = code.minimum(code.add(begin, code.mul(part, partWidth)), end);
+      Value to = code.minimum(code.add(from, partWidth), end);
+      Value sum = forEachColumn({from, to, team.lane(), team.getLanes()}, {int64(0)},
+                                [&](const Column &column, ValueRange carried) {
+                                  return SmallVector<Value>{code.add(carried[0], measure(column))};
+                                })[0];
       sum = team.combineLanes(sum, add);
       code.when(code.compare(arith::CmpIPredicate::eq, team.lane(), code.index(0)),
                 [&] { code.storeInt(sum, parts, part); });
     });
     team.meet();
+    if (!point)
+      point = getPoint(code.loop(code.index(0), code.index(rangeParts), 1, {int64(0)},
+                                 [&](Value part, ValueRange carried) {
+                                   return SmallVector<Value>{
+                                       code.add(carried[0], code.loadInt(parts, part))};
+                                 })[0]);
     SmallVector<Value> narrowed =
         code.loop(code.index(0), code.index(rangeParts), 1, {before, before, begin},
                   [&](Value part, ValueRange carried) {
@@ -252,6 +313,15 @@ Value SampleKernel::findColumn(Value point, Measure measure) {
   return begin;
 }
 
+/// The column number `place` (i64) of those of one rank.
+Value SampleKernel::findOfRank(Value rank, Value place) {
+  return findColumn([&](Value) { return place; },
+                    [&](const Column &column) {
+                      Value isAt = code.compare(arith::CmpIPredicate::eq, column.rank, rank);
+                      return code.select(isAt, int64(1), int64(0));
+                    });
+}
+
 SampleKernel::Kept SampleKernel::keepTopK() {
   Location loc = code.getLoc();
   Value isCut = code.isWithin(code.sub(topK, code.int32(1)), code.int32(vocabulary - 1));
@@ -260,12 +330,8 @@ SampleKernel::Kept SampleKernel::keepTopK() {
       [&] {
         Value wanted = arith::ExtSIOp::create(code, loc, code.getI64Type(), topK);
         Threshold found = findThreshold(wanted, [&](const Column &) { return int64(1); });
-        Value point = code.sub(code.sub(wanted, found.above), int64(1));
-        Value last = findColumn(point, [&](const Column &column) {
-          Value isAt = code.compare(arith::CmpIPredicate::eq, column.rank, found.rank);
-          return code.select(isAt, int64(1), int64(0));
-        });
-        return SmallVector<Value>{found.rank, last};
+        Value place = code.sub(code.sub(wanted, found.above), int64(1));
+        return SmallVector<Value>{found.rank, findOfRank(found.rank, place)};
       },
       [&] {
         return SmallVector<Value>{code.int32(0), code.index(0)};
@@ -289,12 +355,8 @@ SampleKernel::Kept SampleKernel::keepTopP(const Kept &kept) {
         Threshold found = findThreshold(wanted, measure);
         // Columns of one rank have one weight.
         Value weight = weigh({{}, logitOf(found.rank), found.rank});
-        Value point = code.divide(code.sub(code.sub(wanted, found.above), int64(1)), weight);
-        Value last = findColumn(point, [&](const Column &column) {
-          Value isAt = code.compare(arith::CmpIPredicate::eq, column.rank, found.rank);
-          return code.select(isAt, int64(1), int64(0));
-        });
-        return SmallVector<Value>{found.rank, last};
+        Value place = code.divide(code.sub(code.sub(wanted, found.above), int64(1)), weight);
+        return SmallVector<Value>{found.rank, findOfRank(found.rank, place)};
       },
       [&] {
         return SmallVector<Value>{kept.rank, kept.last};
@@ -307,10 +369,11 @@ SampleKernel::Kept SampleKernel::keepTopP(const Kept &kept) {
 //===------------------------------------------------------------------------------------------===//
 
 Value SampleKernel::draw(const Kept &kept) {
-  auto measure = [&](const Column &column) { return weighKept(column, kept); };
-  Value sum = sumOverColumns(measure);
-  Value point = toSum(code.mul(loadReal(randoms), toReal(sum)));
-  return findColumn(code.minimum(point, code.sub(sum, int64(1))), measure);
+  auto getPoint = [&](Value sum) {
+    Value point = toSum(code.mul(loadReal(randoms), toReal(sum)));
+    return code.minimum(point, code.sub(sum, int64(1)));
+  };
+  return findColumn(getPoint, [&](const Column &column) { return weighKept(column, kept); });
 }
 
 Value SampleKernel::isGreedy(Value bestRank) {
@@ -333,7 +396,9 @@ void SampleKernel::build(Value number) {
   token = number;
   row = code.loadIndex(rows, token);
   topK = code.loadInt(topKs, token);
-  parts = team.allocate(countSharedNumbers());
+  parts = team.allocate(rangeParts, code.getI64Type());
+  list = team.allocate(listSize, code.getI32Type());
+  listed = team.allocate(1, code.getI32Type());
   Value best = findBest();
   Value shifted = arith::ShRUIOp::create(code, loc, best, int64(32));
   Value bestRank = arith::TruncIOp::create(code, loc, code.getI32Type(), shifted);

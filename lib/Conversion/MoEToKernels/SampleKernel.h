@@ -25,8 +25,8 @@ public:
   virtual Value lane() = 0;
   virtual Value member() = 0;
 
-  /// Memory of all, i64.
-  virtual Value allocate(int64_t size) = 0;
+  /// Memory of all: a memref of `size` elements.
+  virtual Value allocate(int64_t size, Type element) = 0;
   /// Waits for all; what they wrote before is visible afterwards.
   virtual void meet() = 0;
 
@@ -41,12 +41,12 @@ private:
 
 class SampleKernel {
 public:
+  /// What build() allocates of the team's memory: numbers of 8 and of 4 bytes.
+  static constexpr int64_t rangeParts = 32, listSize = 8192;
+
   /// `operands` and `tokens` are the memrefs of the op's operands and result.
   SampleKernel(CodeBuilder &code, SampleTeam &team, moe::SampleOp op, ValueRange operands,
                Value tokens);
-
-  /// i64 numbers of team memory that build() allocates.
-  static int64_t countSharedNumbers();
 
   /// Chooses token number `token`.
   void build(Value token);
@@ -66,10 +66,16 @@ private:
   struct Threshold {
     Value rank, above;
   };
+  /// Columns from `begin` to `end`, shared by `threads` threads.
+  struct Range {
+    Value begin, end, thread;
+    int64_t threads;
+  };
   using Measure = function_ref<Value(const Column &)>;
   using ColumnBody = function_ref<SmallVector<Value>(const Column &, ValueRange carried)>;
 
   Column load(Value number);
+  SmallVector<Value> forEachColumn(const Range &range, ValueRange initial, ColumnBody body);
   SmallVector<Value> forEachColumn(ValueRange initial, ColumnBody body);
   Value sumOverColumns(Measure measure);
   Value findBest();
@@ -78,7 +84,12 @@ private:
   Kept keepTopP(const Kept &kept);
   Value draw(const Kept &kept);
   Threshold findThreshold(Value wanted, Measure measure);
-  Value findColumn(Value point, Measure measure);
+  Value listColumns(Value rank, Value shift);
+  Value getDigit(const Column &column, Value rank, Value shift);
+  SmallVector<Value> addToDigit(const Column &column, Value digit, ValueRange sums,
+                                Measure measure);
+  Value findColumn(function_ref<Value(Value sum)> getPoint, Measure measure);
+  Value findOfRank(Value rank, Value place);
 
   Value weigh(const Column &column);
   Value weighKept(const Column &column, const Kept &kept);
@@ -96,7 +107,8 @@ private:
   SampleTeam &team;
   int64_t vocabulary;
   Value logits, rows, temperatures, topKs, topPs, randoms, tokens;
-  Value parts; ///< sums of parts of a range of columns
+  Value parts;        ///< sums of parts of a range of columns
+  Value list, listed; ///< numbers of some columns, and how many
   // Of the token at hand.
   Value token, row, topK, largest;
   Value scale; ///< 2 / temperature

@@ -24,7 +24,9 @@ public:
   Value squad() override { return warpNumber; }
   Value lane() override { return laneNumber; }
   Value member() override { return code.thread(); }
-  Value allocate(int64_t size) override { return code.allocateShared({size}, code.getI64Type()); }
+  Value allocate(int64_t size, Type element) override {
+    return code.allocateShared({size}, element);
+  }
   void meet() override { code.barrier(); }
 
   Value combineLanes(Value value, Combine combine) override {

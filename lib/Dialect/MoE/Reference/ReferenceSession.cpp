@@ -1,5 +1,7 @@
 #include "moec/Dialect/MoE/Reference/ReferenceSession.h"
 
+#include "moec/Dialect/MoE/Reference/Sampling.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -211,7 +213,7 @@ FailureOr<std::vector<int32_t>> ReferenceSession::generateGreedily(ArrayRef<int3
     if (failed(logits))
       return failure();
     std::vector<float> row = logits->getFloats();
-    next = {static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin())};
+    next = {sampleToken(row, {})};
     generated.push_back(next.front());
   }
   return generated;
