@@ -42,7 +42,7 @@ for program in make(folder, seed, count):
         for i, (file, kind) in enumerate(zip(expected, kinds)):
             arrays[f"out.out{i}"] = widen(np.load(file), kind)
         name = f"{program.name}-{tokens}"
-        np.savez(f"{folder}/{name}.npz", **arrays)
+        np.savez_compressed(f"{folder}/{name}.npz", **arrays)
         cases.append({"program": program.name, "tokens": tokens, "data": name, "inputs": types, "results": kinds,
                       "roundings": program.roundings})
 with open(f"{folder}/cases.json", "w") as file:
