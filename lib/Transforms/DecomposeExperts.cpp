@@ -25,7 +25,7 @@ struct Decompose : OpRewritePattern<moe::ExpertsOp> {
     ArrayRef<int64_t> down = moe::getLogicalShape(op.getDown().getType());
     int64_t tokens = op.getIndices().getType().getDimSize(0);
     int64_t pairs = ShapedType::isDynamic(tokens) ? ShapedType::kDynamic : tokens * k;
-    Type i32 = rewriter.getI32Type(), element = op.getResult().getType().getElementType();
+    Type i32 = rewriter.getI32Type();
 
     auto grouped =
         moe::GroupTokensOp::create(rewriter, loc, RankedTensorType::get({gateUp[0] + 1}, i32),
@@ -36,8 +36,10 @@ struct Decompose : OpRewritePattern<moe::ExpertsOp> {
         op.getInput(), grouped.getOffsets(), grouped.getPairs(), op.getGateUp(), op.getGateUpBias(),
         k, op.getActivation(), /*gather=*/true, /*scatter=*/false,
         /*strategy=*/nullptr);
+    // Not rounded before they are added: that would cost more accuracy than the sum's own rounding.
     auto outer = moe::GroupedLinearOp::create(
-        rewriter, loc, RankedTensorType::get({pairs, down[1]}, element), inner.getResult(),
+        rewriter, loc, RankedTensorType::get({pairs, down[1]}, rewriter.getF32Type()),
+        inner.getResult(),
         grouped.getOffsets(), grouped.getPairs(), op.getDown(), op.getDownBias(), k,
         /*activation=*/nullptr, /*gather=*/false, /*scatter=*/true, /*strategy=*/nullptr);
     rewriter.replaceOpWithNewOp<moe::CombineOp>(op, op.getResult().getType(), outer.getResult(),

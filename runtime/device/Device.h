@@ -220,6 +220,9 @@ public:
   virtual Status run(const CommandList &list) = 0;
   // Runs them one by one and waits; one time for each command.
   virtual Status runProfiled(const CommandList &list, std::span<CommandTime> times) = 0;
+  // Runs them in one go and waits: the seconds from the first one's begin to the last one's end,
+  // without the transfers.
+  virtual Result<double> runTimed(const CommandList &list) = 0;
   // Null where run() is the fastest way. What the list points to may change afterwards, the host's
   // side of the transfers excepted.
   virtual Result<std::unique_ptr<Recording>> record(const CommandList &list) = 0;

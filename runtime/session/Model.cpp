@@ -71,7 +71,7 @@ Status makeStates(const moec::bundle::Program &program,
 
 Result<std::map<std::string, Tensor>> Model::run(std::string_view entry,
                                                  const std::map<std::string, Tensor> &inputs,
-                                                 std::vector<ProfileEntry> *profile,
+                                                 RunProfile *profile,
                                                  Timeline *timeline) const {
   std::string names;
   for (const std::string &name : entries())
@@ -125,8 +125,10 @@ Result<std::map<std::string, Tensor>> Model::run(std::string_view entry,
       std::memcpy(runner.input(i).data(), values[i]->data.data(), values[i]->data.size());
   runner.setProfiling(profile != nullptr, timeline);
   MOERT_RETURN_IF_ERROR(runner.run());
-  if (profile)
-    *profile = runner.profile();
+  if (profile) {
+    profile->launches = runner.profile();
+    MOERT_ASSIGN_OR_RETURN(profile->seconds, runner.runTimed());
+  }
   std::map<std::string, Tensor> outputs;
   for (int i = 0; i < description.outputs_size(); ++i) {
     auto index = static_cast<std::size_t>(i);

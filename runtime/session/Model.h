@@ -51,6 +51,12 @@ struct ProfileEntry {
   double bytesMoved = 0; // the same
 };
 
+// What running a program took: each launch by itself, and, in a second run, all of them in one go.
+struct RunProfile {
+  std::vector<ProfileEntry> launches;
+  double seconds = 0;
+};
+
 struct MemoryUse {
   std::uint64_t weights = 0; // read as they lie in files and still needed
   std::uint64_t globals = 0; // packed at load
@@ -73,10 +79,10 @@ public:
 
   // Runs an entry once on plain tensors. `inputs` must have exactly the entry's inputs, by name,
   // with their types; shapes must agree on every symbol. An empty `entry` means the only one.
-  // States begin as zeros and are dropped afterwards.
+  // States begin as zeros and are dropped afterwards. A `profile` runs the entry twice.
   Result<std::map<std::string, Tensor>> run(std::string_view entry,
                                             const std::map<std::string, Tensor> &inputs,
-                                            std::vector<ProfileEntry> *profile = nullptr,
+                                            RunProfile *profile = nullptr,
                                             Timeline *timeline = nullptr) const;
 
   const std::shared_ptr<Device> &device() const { return runsOn; }

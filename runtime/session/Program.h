@@ -107,6 +107,8 @@ public:
   // Times every launch, and tells `timeline`, if there is one.
   void setProfiling(bool on, Timeline *timeline = nullptr);
   std::vector<ProfileEntry> profile() const;
+  // Runs the program again: seconds that all launches take in one go.
+  Result<double> runTimed();
   std::uint64_t arenaBytes() const;
   std::size_t launchCount() const { return ready.size(); }
 

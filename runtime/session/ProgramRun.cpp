@@ -120,6 +120,8 @@ void ProgramRunner::setProfiling(bool on, Timeline *newTimeline) {
   measured.assign(measured.size(), {});
 }
 
+Result<double> ProgramRunner::runTimed() { return device->runTimed(commandList()); }
+
 std::vector<ProfileEntry> ProgramRunner::profile() const {
   std::vector<ProfileEntry> result;
   for (std::size_t i = 0; i < measured.size(); ++i) {

@@ -21,6 +21,10 @@ class Tensor(ctypes.Structure):
                 ("bytes", c_size_t)]
 
 
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("weights_folder", c_char_p)]
+
+
 class StepPart(ctypes.Structure):
     _fields_ = [("sequence", c_uint64), ("tokens", POINTER(c_int32)), ("count", c_size_t), ("logits", c_uint32)]
 
@@ -62,15 +66,17 @@ class Library:
             self.c.moert_error_free(c_void_p(error))
             raise Error(": ".join(text.decode() for text in texts if text))
 
-    def load(self, bundle, device, graphs=True):
-        return Model(self, bundle, device, graphs)
+    def load(self, bundle, device, graphs=True, weights=None):
+        """`weights`: the folder of weight files outside the bundle, where it is not the one that they were compiled from."""
+        return Model(self, bundle, device, graphs, weights)
 
 
 class Model:
-    def __init__(self, library, path, device, graphs):
+    def __init__(self, library, path, device, graphs, weights):
         self.library = library
         self.bundle, self.handle = c_void_p(), c_void_p()
-        library.call("bundle_open", path.encode(), None, byref(self.bundle))
+        options = OpenOptions(ctypes.sizeof(OpenOptions), weights.encode() if weights else None)
+        library.call("bundle_open", path.encode(), byref(options), byref(self.bundle))
         options = LoadOptions(size=ctypes.sizeof(LoadOptions), device=device.encode(), no_graphs=0 if graphs else 1)
         library.call("model_load", self.bundle, byref(options), byref(self.handle))
 

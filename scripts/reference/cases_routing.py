@@ -115,7 +115,7 @@ def expert_case(name, inputs, activation, optional=(), comment=""):
     operands = " ".join(f"{argument}(%{key} : {{{key}}})" for argument, key in options.items() if key in optional)
     dtype = inputs["x"].dtype
     result = f.experts(inputs["x"].x, inputs["i"].x, inputs["w"].x, inputs["u"].x, inputs["d"].x, function, interleaved,
-                       input_type=dtype, result_type=dtype, **given)
+                       input_type=dtype, **given)
     body = f"%r0 = moe.experts %x to %i, %w gate_up(%u : {{u}}) down(%d : {{d}}) {operands} {text} : {{x}}, {{i}}, {{w}} -> {{result0}}"
     return Case(name, inputs, body, [(dtype, result)], comment=comment)
 

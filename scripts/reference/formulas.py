@@ -144,7 +144,7 @@ def split(a, interleaved):
 
 
 def experts(x, indices, weights, gate_up, down, act, interleaved=False, gate_up_bias=None, down_bias=None, residual=None,
-            input_type="f32", result_type="f32"):
+            input_type="f32"):
     """act: (gate, up) -> activation."""
     out = np.zeros((len(x), down.shape[1]))
     for t in range(len(x)):
@@ -154,7 +154,7 @@ def experts(x, indices, weights, gate_up, down, act, interleaved=False, gate_up_
             a = gate_up[e] @ x[t] + (0.0 if gate_up_bias is None else gate_up_bias[e])
             h = round_to(input_type, act(*split(a, interleaved)))
             y = down[e] @ h + (0.0 if down_bias is None else down_bias[e])
-            out[t] += weights[t, j] * round_to(result_type, y)
+            out[t] += weights[t, j] * round_to("f32", y)
     return out + (0.0 if residual is None else residual)
 
 

@@ -83,6 +83,10 @@ public:
       time = {0, 1};
     return {};
   }
+  Result<double> runTimed(const CommandList &list) override {
+    MOERT_RETURN_IF_ERROR(run(list));
+    return 1.0;
+  }
   Result<std::unique_ptr<Recording>> record(const CommandList &list) override {
     ++recorded;
     return std::unique_ptr<Recording>(std::make_unique<Copy>(list));

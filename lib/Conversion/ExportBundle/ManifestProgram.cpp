@@ -109,7 +109,7 @@ private:
   void convert(plan::ArenaOp op);
   LogicalResult convert(plan::BufferOp op);
   LogicalResult convert(plan::LaunchOp op);
-  LogicalResult addTensorMaps(plan::LaunchOp op, bundle::Launch &launch);
+  LogicalResult addNotesOfKernel(plan::LaunchOp op, bundle::Launch &launch);
   void convert(plan::CopyOp op);
   LogicalResult addTensor(Operation *op, StringRef name, Type type, AffineMap dims,
                           bundle::Tensor &tensor);
@@ -218,12 +218,14 @@ LogicalResult Converter::convert(plan::LaunchOp op) {
     append(bytes, *launch.add_binding_bytes());
   if (std::optional<int64_t> bytes = op.getSharedBytes())
     launch.set_shared_bytes(*bytes);
-  return addTensorMaps(op, launch);
+  return addNotesOfKernel(op, launch);
 }
 
 /// From what phase target wrote down at the kernel.
-LogicalResult Converter::addTensorMaps(plan::LaunchOp op, bundle::Launch &launch) {
+LogicalResult Converter::addNotesOfKernel(plan::LaunchOp op, bundle::Launch &launch) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr());
+  if (kernel && kernel->hasAttr("plan.overlap"))
+    launch.set_overlap(true);
   auto maps = kernel ? kernel->getAttrOfType<ArrayAttr>("plan.tensor_maps") : ArrayAttr();
   if (!maps)
     return success();

@@ -121,14 +121,29 @@ struct ConvertKernelsToNVVM : moec::impl::ConvertKernelsToNVVMPassBase<ConvertKe
   }
 };
 
+/// The kernel after this one may be brought onto the multiprocessors now; this one must not touch
+/// memory before the kernel before it has ended.
+void overlapWithNeighbours(LLVM::LLVMFuncOp kernel) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  for (auto kind : {NVVM::GridDepActionKind::launch_dependents, NVVM::GridDepActionKind::wait})
+    NVVM::GriddepcontrolOp::create(builder, kernel.getLoc(), kind);
+  kernel->setAttr(overlapAttribute, builder.getUnitAttr());
+}
+
 struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
   void runOnOperation() override {
     Builder builder(&getContext());
+    FailureOr<TargetDescription> target = TargetDescription::get(getOperation());
+    if (failed(target))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<LLVM::LLVMFuncOp>()) {
       auto threads = function->getAttrOfType<IntegerAttr>(threadsAttribute);
       if (!threads)
         continue;
       function->removeAttr(threadsAttribute);
+      // Their code asks for drivers that record such launches as graphs, too.
+      if (target->isArchitectureSpecific() || target->computeCapability >= 100)
+        overlapWithNeighbours(function);
       function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
         if (function.getArgAttr(i, LLVM::LLVMDialect::getByValAttrName()))
@@ -137,6 +152,11 @@ struct MarkEntryPoints : moec::impl::MarkEntryPointsPassBase<MarkEntryPoints> {
       // One block at a time on a multiprocessor, where registers move between warpgroups.
       if (function->hasAttr(tensorMapsAttribute))
         function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+      if (auto blocks = function->getAttrOfType<IntegerAttr>(clusterAttribute)) {
+        function->removeAttr(clusterAttribute);
+        function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                          builder.getDenseI32ArrayAttr({int32_t(blocks.getInt()), 1, 1}));
+      }
       function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                         builder.getDenseI32ArrayAttr({int32_t(threads.getInt()), 1, 1}));
     }

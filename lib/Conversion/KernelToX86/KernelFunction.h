@@ -18,7 +18,11 @@ namespace mlir::moec {
 inline constexpr llvm::StringLiteral kernelAttribute = "plan.kernel";
 inline constexpr llvm::StringLiteral tileSizesAttribute = "plan.tile_sizes";
 inline constexpr llvm::StringLiteral threadsAttribute = "plan.threads";
+/// How many blocks of a GPU form a cluster.
+inline constexpr llvm::StringLiteral clusterAttribute = "plan.cluster";
 inline constexpr llvm::StringLiteral tensorMapsAttribute = "plan.tensor_maps";
+/// The kernel may begin before the one before it has ended: it waits itself.
+inline constexpr llvm::StringLiteral overlapAttribute = "plan.overlap";
 
 /// The kernel functions of `module`, in order.
 inline SmallVector<func::FuncOp> getKernels(ModuleOp module) {

@@ -212,7 +212,8 @@ Value CodeBuilder::minimumLane(Value vector) {
 
 SmallVector<Value> CodeBuilder::loop(Value from, Value to, int64_t step, ValueRange initial,
                                      LoopBody body) {
-  auto loop = scf::ForOp::create(*this, getLoc(), from, to, index(step), initial);
+  Value by = from.getType().isIndex() ? index(step) : int32(step);
+  auto loop = scf::ForOp::create(*this, getLoc(), from, to, by, initial);
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
   SmallVector<Value> results = body(loop.getInductionVar(), loop.getRegionIterArgs());

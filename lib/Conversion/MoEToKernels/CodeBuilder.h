@@ -90,7 +90,7 @@ public:
   Value minimumLane(Value vector);
 
   // Control flow. Bodies build at this builder's insertion point and return what the loop or branch
-  // yields.
+  // yields. Loops count in index or i32, as `from` and `to` are.
   using LoopBody = function_ref<SmallVector<Value>(Value iv, ValueRange carried)>;
   SmallVector<Value> loop(Value from, Value to, int64_t step, ValueRange initial, LoopBody body);
   void loop(Value from, Value to, int64_t step, function_ref<void(Value iv)> body);

@@ -5,19 +5,33 @@
 using namespace mlir;
 using namespace mlir::moec;
 
+Value ActivationMath::sigmoid(CodeBuilder &code, Value x) const {
+  int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
+  Value one = code.floatSplat(1, lanes);
+  Value negative = code.sub(code.floatSplat(0, lanes), x);
+  return code.divide(one, code.add(one, code.exp(negative)));
+}
+
+Value ActivationMath::tanh(CodeBuilder &code, Value x) const {
+  return math::TanhOp::create(code, code.getLoc(), x);
+}
+
+Value ActivationMath::divide(CodeBuilder &code, Value x, double divisor) const {
+  int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
+  return code.divide(x, code.floatSplat(divisor, lanes));
+}
+
 namespace {
 /// Arithmetic on vectors as wide as the operands. Comparisons are such that NaN passes through.
 class ActivationCode {
 public:
-  ActivationCode(CodeBuilder &code, int64_t lanes) : code(code), lanes(lanes) {}
+  ActivationCode(CodeBuilder &code, int64_t lanes, const ActivationMath &functions)
+      : code(code), lanes(lanes), functions(functions) {}
 
   Value constant(double value) { return code.floatSplat(value, lanes); }
   Value scale(Value x, double factor) { return factor == 1 ? x : code.mul(x, constant(factor)); }
 
-  Value sigmoid(Value x) {
-    Value negative = code.sub(constant(0), x);
-    return code.divide(constant(1), code.add(constant(1), code.exp(negative)));
-  }
+  Value sigmoid(Value x) { return functions.sigmoid(code, x); }
 
   Value atMost(Value x, double limit) {
     Value above = code.compare(arith::CmpFPredicate::OGT, x, constant(limit));
@@ -53,8 +67,7 @@ public:
 
   Value situ(moe::ActivationAttr a, Value gate, Value up) {
     auto saturate = [&](Value x, double bound) {
-      Value ratio = code.divide(x, constant(bound));
-      return scale(math::TanhOp::create(code, code.getLoc(), ratio), bound);
+      return scale(functions.tanh(code, functions.divide(code, x, bound)), bound);
     };
     Value gated = code.mul(saturate(gate, a.getBeta()), sigmoid(gate));
     return code.mul(gated, a.getAlpha().value == 0 ? up : saturate(up, a.getAlpha()));
@@ -63,12 +76,13 @@ public:
 private:
   CodeBuilder &code;
   int64_t lanes;
+  const ActivationMath &functions;
 };
 } // namespace
 
 Value mlir::moec::buildActivation(CodeBuilder &code, moe::ActivationAttr activation, Value gate,
-                                  Value up) {
-  ActivationCode act(code, cast<VectorType>(gate.getType()).getNumElements());
+                                  Value up, const ActivationMath &math) {
+  ActivationCode act(code, cast<VectorType>(gate.getType()).getNumElements(), math);
   switch (activation.getKind()) {
   case moe::ActivationKind::silu:
     return code.mul(code.mul(gate, act.sigmoid(gate)), up);

@@ -9,8 +9,18 @@
 
 namespace mlir::moec {
 
+/// The functions on f32 vectors that activations are made of; as exact as the target's own.
+class ActivationMath {
+public:
+  virtual ~ActivationMath() = default;
+  virtual Value sigmoid(CodeBuilder &code, Value x) const;
+  virtual Value tanh(CodeBuilder &code, Value x) const;
+  virtual Value divide(CodeBuilder &code, Value x, double divisor) const;
+};
+
 /// activation(gate, up) on f32 vectors, as moe.activation's table defines it.
-Value buildActivation(CodeBuilder &code, moe::ActivationAttr activation, Value gate, Value up);
+Value buildActivation(CodeBuilder &code, moe::ActivationAttr activation, Value gate, Value up,
+                      const ActivationMath &math = ActivationMath());
 
 } // namespace mlir::moec
 

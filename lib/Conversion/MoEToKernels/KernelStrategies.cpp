@@ -34,6 +34,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getCUDAGroupedLinearStrategy(),
       &getHopperLinearStrategy(),
       &getHopperGroupedLinearStrategy(),
+      &getRelayoutFragmentsStrategy(),
   };
   return strategies;
 }

@@ -168,6 +168,13 @@ Status CpuDevice::runProfiled(const CommandList &list, std::span<CommandTime> ti
   return {};
 }
 
+Result<double> CpuDevice::runTimed(const CommandList &list) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  MOERT_RETURN_IF_ERROR(run(list));
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 Result<std::unique_ptr<Device::Recording>> CpuDevice::record(const CommandList &) {
   return std::unique_ptr<Recording>();
 }

@@ -59,6 +59,7 @@ public:
 
   Status run(const CommandList &list) override;
   Status runProfiled(const CommandList &list, std::span<CommandTime> times) override;
+  Result<double> runTimed(const CommandList &list) override;
   Result<std::unique_ptr<Recording>> record(const CommandList &list) override;
   Result<bool> replay(const Recording &recording) override;
 

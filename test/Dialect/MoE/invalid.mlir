@@ -25,7 +25,12 @@ func.func private @layout_nibbles_tile() attributes {a = #moe.layout<tile = [16,
 
 // -----
 
-// expected-error@+2 {{expected ::mlir::moec::moe::Swizzle to be one of: none, pairs, nibble_words}}
+// expected-error@+1 {{expects tile = [64, 64] and order = [0, 1] for 'fragments_of_halves'}}
+func.func private @layout_fragments_tile() attributes {a = #moe.layout<tile = [64, 32], order = [0, 1], swizzle = fragments_of_halves>}
+
+// -----
+
+// expected-error@+2 {{expected ::mlir::moec::moe::Swizzle to be one of: none, pairs, nibble_words, fragments, fragments_of_halves}}
 // expected-error@+1 {{failed to parse MoE_LayoutAttr parameter 'swizzle'}}
 func.func private @layout_swizzle_unknown() attributes {a = #moe.layout<tile = [16, 16], order = [0, 1], swizzle = zigzag>}
 

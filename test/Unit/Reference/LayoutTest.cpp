@@ -130,6 +130,77 @@ TEST_F(LayoutTest, NibblePanelsLieAsDescribed) {
   EXPECT_EQ(*back->getBlocks().scales, *blocks.scales);
 }
 
+/// The number that a code of an E2M1 is.
+static double decodeE2M1(unsigned code) {
+  static const double magnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  return (code & 8 ? -1 : 1) * magnitudes[code & 7];
+}
+
+/// What a product reads: words to pairs of bf16 by rotating and masking, times the scale as the
+/// exponent of a bf16, and in the end the row's factor.
+static double readFragment(ArrayRef<std::byte> run, int64_t tiles, int64_t row, int64_t column) {
+  static const int rotations[] = {4, 10, 14, 0, 6, 12, 2, 8};
+  uint32_t used = 0;
+  for (int pair = 0; pair < 3; ++pair)
+    used |= 0x81c081c0u >> rotations[pair] | 0x81c081c0u << (32 - rotations[pair]);
+  int64_t w = row / 16, g = row % 16 / 2, s = row % 2;
+  int64_t inTile = column % 64, b = inTile / 32, inBlock = inTile % 32;
+  int64_t pair = inBlock / 16 * 4 + inBlock / 8 % 2 * 2 + s, t = inBlock % 8 / 2, h = inBlock % 2;
+  const std::byte *tile = run.data() + column / 64 * 2176;
+  uint32_t words[2];
+  std::memcpy(words, tile + (32 * w + 4 * g + t) * 16 + 8 * b, 8);
+  uint32_t word = pair < 3 ? words[0]
+                  : pair < 6 ? words[1]
+                             : (words[0] & ~used) | (words[1] & used);
+  uint32_t rotated = rotations[pair] ? word << rotations[pair] | word >> (32 - rotations[pair]) : word;
+  auto toFloat = [](uint32_t bf16) {
+    return std::bit_cast<float>((bf16 & 0xffff) << 16);
+  };
+  double value = toFloat((rotated & 0x81c081c0u) >> (16 * h));
+  auto scale = static_cast<uint32_t>(tile[2048 + 4 * (8 * w + g) + 2 * s + b]);
+  float factor;
+  std::memcpy(&factor, run.data() + tiles * 2176 + row * 4, 4);
+  return value * toFloat(scale << 7) * factor;
+}
+
+TEST_F(LayoutTest, FragmentsBecomeTheNumbersOfProducts) {
+  for (Swizzle swizzle : {Swizzle::fragments, Swizzle::fragments_of_halves}) {
+    // 70 rows and 96 columns: tiles with padding on both sides.
+    constexpr int64_t n = 70, k = 96;
+    auto type = BlockTensorType::get(test.get(), {2, n, k}, BlockFormat::mxfp4,
+                                     makeLayout({64, 64}, {0, 1}, swizzle));
+    ReferenceBlockTensor blocks = makeRandomBlocks({2, n, k});
+    ReferenceTensor buffer = *packLayout(blocks, type, problem);
+    constexpr int64_t tiles = 2, runBytes = tiles * 2176 + 256;
+    ASSERT_EQ(buffer.getShape(), ArrayRef<int64_t>({2, 2, runBytes}));
+    for (int64_t e = 0; e < 2; ++e)
+      for (int64_t r = 0; r < 128; ++r) {
+        ArrayRef<std::byte> run = buffer.getBytes().slice((e * 2 + r / 64) * runBytes, runBytes);
+        int64_t row = swizzle == Swizzle::fragments ? r : r / 2 + r % 2 * (n / 2);
+        bool isNaN = false;
+        for (int64_t b = 0; r < n && b < k / 32; ++b)
+          isNaN |= static_cast<unsigned>((*blocks.scales)[(e * n + row) * (k / 32) + b]) == 255;
+        for (int64_t c = 0; c < tiles * 64; ++c) {
+          double expected = 0;
+          if (r < n && c < k) {
+            int64_t element = (e * n + row) * k + c;
+            auto pair = static_cast<unsigned>((*blocks.codes)[element / 2]);
+            auto scale = static_cast<unsigned>((*blocks.scales)[element / 32]);
+            expected = std::ldexp(decodeE2M1(c % 2 ? pair >> 4 : pair & 15), int(scale) - 127);
+          }
+          double got = readFragment(run, tiles, r % 64, c);
+          if (isNaN)
+            EXPECT_TRUE(std::isnan(got));
+          // Scales far below the row's largest are lost; no sum in f32 would show them.
+          else if (got != expected)
+            EXPECT_LT(std::fabs(expected), std::ldexp(1.0, -120)) << r << " " << c;
+        }
+      }
+    EXPECT_TRUE(failed(unpackLayout(buffer, type, type.getShape(), problem)));
+    EXPECT_EQ(problem.find("scales cannot be read back"), 0u) << problem;
+  }
+}
+
 TEST_F(LayoutTest, UnfitTypesAreRefused) {
   auto plain = BlockTensorType::get(test.get(), {16, 32}, BlockFormat::mxfp4, {});
   EXPECT_TRUE(failed(packLayout(makeRandomBlocks({16, 32}), plain, problem)));

@@ -11,6 +11,7 @@ const KernelStrategy &getCUDALinearStrategy();
 const KernelStrategy &getCUDAGroupedLinearStrategy();
 const KernelStrategy &getHopperLinearStrategy();
 const KernelStrategy &getHopperGroupedLinearStrategy();
+const KernelStrategy &getRelayoutFragmentsStrategy();
 const KernelStrategy &getCUDAAttentionStrategy();
 const KernelStrategy &getCUDAKVAppendStrategy();
 const KernelStrategy &getCUDARouteStrategy();

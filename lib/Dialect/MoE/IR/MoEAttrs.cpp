@@ -43,6 +43,10 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (swizzle == Swizzle::nibble_words &&
       (tile.size() != 2 || tile[0] != 16 || tile[1] != 32 || order[0] != 0))
     return emitError() << "expects tile = [16, 32] and order = [0, 1] for 'nibble_words'";
+  if (isFragments(swizzle) &&
+      (tile.size() != 2 || tile[0] != 64 || tile[1] != 64 || order[0] != 0))
+    return emitError() << "expects tile = [64, 64] and order = [0, 1] for '"
+                       << stringifySwizzle(swizzle) << "'";
   return success();
 }
 
@@ -64,6 +68,13 @@ SmallVector<int64_t> LayoutAttr::getStorageShape(ArrayRef<int64_t> shape) const 
   case Swizzle::nibble_words:
     storage.push_back(272); // 16 x 32 codes of half a byte and 16 scales
     break;
+  case Swizzle::fragments:
+  case Swizzle::fragments_of_halves: {
+    // For each tile 64 x 64 codes of half a byte and 128 scales; then 64 factors of 4 bytes.
+    int64_t tiles = storage.pop_back_val();
+    storage.push_back(tiles * 2176 + 256);
+    break;
+  }
   }
   return storage;
 }

@@ -111,7 +111,7 @@ LogicalResult ExpertsEvaluation::run() {
       inner.push_back(roundTo(input.getElementType(), activateRow(op.getActivation(), row)));
     std::vector<std::vector<double>> products = multiply(down, expert, hidden, downBias, inner);
     for (auto [pair, product] : llvm::zip_equal(pairs, products))
-      outputs[pair] = roundTo(result->getElementType(), product);
+      outputs[pair] = roundTo(Float32Type::get(op.getContext()), product);
   }
   for (int64_t t = 0; t < tokens; ++t) {
     std::vector<double> sum(hidden, 0.0);

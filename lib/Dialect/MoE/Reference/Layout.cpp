@@ -1,5 +1,6 @@
 #include "moec/Dialect/MoE/Reference/Layout.h"
 
+#include "FragmentLayout.h"
 #include "IterationSpace.h"
 
 using namespace mlir;
@@ -111,19 +112,25 @@ static ReferenceBlockTensor unpackPanels(const ReferenceTensor &buffer, BlockTen
   return blocks;
 }
 
+static bool isOfBlocks(Swizzle swizzle) {
+  return swizzle == Swizzle::nibble_words || isFragments(swizzle);
+}
+
 /// Whether values of `type` lie in one buffer that these functions know. Sets `problem` otherwise.
 static bool checkType(Type type, std::string &problem) {
   LayoutAttr layout = getLayout(type);
   if (isa<BlockTensorType>(type)) {
-    if (layout && layout.getSwizzle() == Swizzle::nibble_words)
+    if (layout && isOfBlocks(layout.getSwizzle()))
       return true;
-    problem = "block tensors lie in one buffer only with the swizzle 'nibble_words', got " +
+    problem = "block tensors lie in one buffer only with the swizzle 'nibble_words', 'fragments' or "
+              "'fragments_of_halves', got " +
               describe(type);
     return false;
   }
-  if (!layout || layout.getSwizzle() != Swizzle::nibble_words)
+  if (!layout || !isOfBlocks(layout.getSwizzle()))
     return true;
-  problem = "the swizzle 'nibble_words' is for block tensors, got " + describe(type);
+  problem = "the swizzle '" + stringifySwizzle(layout.getSwizzle()).str() +
+            "' is for block tensors, got " + describe(type);
   return false;
 }
 
@@ -133,7 +140,8 @@ FailureOr<ReferenceTensor> mlir::moec::moe::packLayout(const ReferenceValue &val
   if (!problem.empty() || !checkType(type, problem))
     return failure();
   if (auto blocks = dyn_cast<BlockTensorType>(type))
-    return packPanels(value.getBlocks(), blocks);
+    return isFragments(blocks.getLayout().getSwizzle()) ? packFragments(value.getBlocks(), blocks)
+                                                        : packPanels(value.getBlocks(), blocks);
   const ReferenceTensor &tensor = value.getTensor();
   LayoutAttr layout = getLayout(type);
   if (!layout)
@@ -164,8 +172,12 @@ FailureOr<ReferenceValue> mlir::moec::moe::unpackLayout(const ReferenceTensor &b
               ", got " + describeShape(buffer.getShape());
     return failure();
   }
-  if (auto blocks = dyn_cast<BlockTensorType>(type))
-    return ReferenceValue(unpackPanels(buffer, blocks));
+  if (auto blocks = dyn_cast<BlockTensorType>(type)) {
+    if (!isFragments(layout.getSwizzle()))
+      return ReferenceValue(unpackPanels(buffer, blocks));
+    problem = "scales cannot be read back from " + describe(type);
+    return failure();
+  }
   if (!layout)
     return ReferenceValue(buffer);
   StorageIndex storage(layout, shape);

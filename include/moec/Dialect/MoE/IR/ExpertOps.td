@@ -15,7 +15,7 @@ def MoE_ExpertsOp : MoE_Op<"experts", [Pure, AttrSizedOperandSegments,
 
     ```
     a      = gate_up[e] x[t] + gate_up_bias[e]                       # [2 I], split into gate and up as the activation says
-    y_j    = down[e] activation(gate, up) + down_bias[e]             # [H], rounded to the result's element type
+    y_j    = down[e] activation(gate, up) + down_bias[e]             # [H], f32
     out[t] = sum_j weights[t, j] * y_j + residual[t]
     ```
     The activation's result is rounded to the input's element type before the second product. Choices with a negative expert

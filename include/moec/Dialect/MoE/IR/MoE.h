@@ -42,6 +42,11 @@ ArrayRef<int64_t> getLogicalShape(Type type);
 /// The layout of a ranked tensor (its encoding) or of a block tensor; null when there is none.
 LayoutAttr getLayout(Type type);
 
+/// Whether a swizzle is one of the two for register operands of Hopper's products of warpgroups.
+inline bool isFragments(Swizzle swizzle) {
+  return swizzle == Swizzle::fragments || swizzle == Swizzle::fragments_of_halves;
+}
+
 /// The same type with another layout (null: none).
 Type withLayout(Type type, LayoutAttr layout);
 

@@ -21,7 +21,9 @@ def MoE_WeightRefAttr : MoE_Attr<"WeightRef", "weight_ref"> {
 def MoE_Swizzle : I32EnumAttr<"Swizzle", "order of the elements inside a tile", [
     I32EnumAttrCase<"none", 0>,
     I32EnumAttrCase<"pairs", 1>,
-    I32EnumAttrCase<"nibble_words", 2>]> {
+    I32EnumAttrCase<"nibble_words", 2>,
+    I32EnumAttrCase<"fragments", 3>,
+    I32EnumAttrCase<"fragments_of_halves", 4>]> {
   let cppNamespace = "::mlir::moec::moe";
   let genSpecializedAttr = 0;
 }
@@ -40,6 +42,16 @@ def MoE_LayoutAttr : MoE_Attr<"Layout", "layout"> {
     - `nibble_words`: an MXFP4 panel of 16 rows x 32 columns in 272 bytes: four vectors of 32 16-bit words, then the 16 scale
       bytes of the rows. Word `2 n + h` of vector `j` carries in its nibbles `i = 0..3` (low first) the codes of column
       `8 j + 2 i + h` of row `n`.
+    - `fragments`: an MXFP4 matrix as the register operands of Hopper's products of warpgroups, tiles of 64 rows x 64 columns.
+      A row of tiles lies in one run: for each tile 2,048 bytes of codes and 128 of scales, and behind the last tile 64 f32
+      factors, one for each row. Row `16 w + 2 g + s` (`w < 4`, `g < 8`, `s < 2`) of a tile has its codes in the 16 bytes of
+      thread `32 w + 4 g + t`, for the columns `32 b + 16 (o / 4) + 8 (o / 2 % 2) + 2 t + h` with `o % 2 = s`: the pair `o` of
+      block `b`, `h = 0, 1`. A pair is a word whose half `h` has the code's sign in bit 15 and the rest in bits 8 to 6, rotated
+      right by `[4, 10, 14, 0, 6, 12, 2, 8][o]`. Word `2 b` is pairs 0 to 2, word `2 b + 1` pairs 3 to 5; of pairs 6 and 7 word
+      `2 b` has the bits that pairs 0 to 2 leave free, word `2 b + 1` the others. Byte `4 (8 w + g) + 2 s + b` of the scales is
+      `scale + 126 - shift`, with `shift = max(0, largest scale of the row - 128)`; the row's factor is `2^shift`, or NaN when a
+      scale is 255, which then counts as 0 elsewhere. Padding has codes and scales of 0.
+    - `fragments_of_halves`: the same for a matrix with its rows `0, N / 2, 1, N / 2 + 1, ...` in this order.
 
     Example: `#moe.layout<tile = [16, 1], order = [1, 0], swizzle = none>` on `[N, K]` is a row of panels
     `[N / 16][K][1][16]`: the 16 rows of a panel are one vector.

@@ -1,8 +1,12 @@
 #include "HopperCode.h"
 
+#include "../../../KernelToX86/KernelFunction.h"
+
 #include "moec/Dialect/Plan/IR/Plan.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::moec;
@@ -43,8 +47,23 @@ Value HopperCode::andBits(Value a, int64_t mask) {
   return arith::AndIOp::create(*this, getLoc(), a, int32(mask));
 }
 
+Value HopperCode::exclusiveOr(Value a, Value b) {
+  return arith::XOrIOp::create(*this, getLoc(), a, b);
+}
+
 Value HopperCode::shiftedRight(Value a, int64_t bits) {
   return arith::ShRUIOp::create(*this, getLoc(), a, int32(bits));
+}
+
+SmallVector<Value> HopperCode::loop32(Value from, Value to, int64_t step, ValueRange initial,
+                                      LoopBody body) {
+  auto loop = scf::ForOp::create(*this, getLoc(), from, to, int32(step), initial);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> results = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!initial.empty())
+    scf::YieldOp::create(*this, getLoc(), results);
+  return SmallVector<Value>(loop.getResults());
 }
 
 Value HopperCode::dynamicShared(Value offset) {
@@ -73,6 +92,39 @@ Value HopperCode::globalPointer(Value memref, Value byte) {
                                   LLVM::LLVMPointerType::get(getContext(), globalSpace), address);
 }
 
+Value HopperCode::offsetPointer(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(*this, getLoc(), pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{bytes});
+}
+
+void HopperCode::storeWhenLess(Value a, Value b, Value pointer, ArrayRef<Value> values,
+                               Type element) {
+  // Rounded in pairs: one instruction for both.
+  bool isWide = element.isF32();
+  Value rounded = fromLanes(values);
+  if (!isWide)
+    rounded = arith::TruncFOp::create(
+        *this, getLoc(), VectorType::get({int64_t(values.size())}, element), rounded);
+  unsigned bits = isWide || values.size() == 2 ? 32 : 16;
+  bool isVector = isWide && values.size() == 2;
+  SmallVector<Value> operands = {a, b, pointer};
+  if (isVector) {
+    llvm::append_range(operands, values);
+  } else {
+    Value scalar = values.size() == 1 ? static_cast<CodeBuilder &>(*this).lane(rounded, 0) : rounded;
+    operands.push_back(LLVM::BitcastOp::create(*this, getLoc(), getIntegerType(bits), scalar));
+  }
+  std::string type = (isVector ? ".v2.b" : ".b") + std::to_string(bits);
+  std::string what = isVector ? "{$3, $4}" : "$3";
+  std::string constraints = isVector ? "r,r,l,f,f" : bits == 32 ? "r,r,l,r" : "r,r,l,h";
+  LLVM::InlineAsmOp::create(*this, getLoc(), Type(), operands,
+                            "{ .reg .pred less; setp.lt.s32 less, $0, $1; @less st.global" + type +
+                                " [$2], " + what + "; }",
+                            constraints + ",~{memory}", /*has_side_effects=*/true,
+                            /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
 Value HopperCode::electOne() {
   return NVVM::ElectSyncOp::create(*this, getLoc(), getI1Type(), /*membermask=*/Value());
 }
@@ -85,9 +137,44 @@ void HopperCode::increaseRegisters(int64_t count) {
   NVVM::SetMaxRegisterOp::create(*this, getLoc(), count, NVVM::SetMaxRegisterAction::increase);
 }
 
-void HopperCode::namedBarrier(int64_t id, int64_t count) {
-  NVVM::BarrierOp::create(*this, getLoc(), Type(), int32(id), int32(count),
+void HopperCode::namedBarrier(Value id, int64_t count) {
+  NVVM::BarrierOp::create(*this, getLoc(), Type(), id, int32(count),
                           NVVM::BarrierReductionAttr(), /*reductionPredicate=*/Value());
+}
+
+void HopperCode::setClusterSize(int64_t blocks) {
+  auto kernel = getInsertionBlock()->getParentOp()->getParentOfType<func::FuncOp>();
+  if (!kernel)
+    kernel = cast<func::FuncOp>(getInsertionBlock()->getParentOp());
+  kernel->setAttr(clusterAttribute, getI64IntegerAttr(blocks));
+}
+
+Value HopperCode::blockInCluster() {
+  return NVVM::ClusterId::create(*this, getLoc(), getI32Type());
+}
+
+Value HopperCode::inBlock(Value pointer, Value block) {
+  constexpr unsigned clusterSpace = 7;
+  return NVVM::MapaOp::create(*this, getLoc(),
+                              LLVM::LLVMPointerType::get(getContext(), clusterSpace), pointer,
+                              block);
+}
+
+void HopperCode::arriveAtCluster() {
+  NVVM::ClusterArriveOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
+}
+
+void HopperCode::announceToCluster() {
+  NVVM::ClusterArriveRelaxedOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
+}
+
+void HopperCode::waitForCluster() {
+  NVVM::ClusterWaitOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
+}
+
+Value HopperCode::behind(Value pointer, int64_t bytes) {
+  return LLVM::GEPOp::create(*this, getLoc(), pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
 }
 
 Value HopperCode::tensorMap(Value binding, ArrayRef<int64_t> box) {
@@ -102,10 +189,90 @@ void HopperCode::loadBox(Value destination, Value map, Value barrier, ValueRange
       /*isCTAOnly=*/true, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
 }
 
+void HopperCode::loadBytes(Value destination, Value source, Value barrier, Value bytes) {
+  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, getLoc(), destination, source, barrier,
+                                                   bytes, /*multicastMask=*/Value(),
+                                                   /*l2CacheHint=*/Value());
+}
+
+void HopperCode::copyPiece(Value destination, Value source, Value size) {
+  NVVM::CpAsyncOp::create(
+      *this, getLoc(), destination, source, getI32IntegerAttr(16),
+      NVVM::LoadCacheModifierKindAttr::get(getContext(), NVVM::LoadCacheModifierKind::CG), size);
+}
+
+void HopperCode::loadBoxToPair(Value destination, Value map, Value barrier,
+                               ValueRange coordinates) {
+  Value both = arith::ConstantOp::create(*this, getLoc(), getI16IntegerAttr(3));
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      *this, getLoc(), inBlock(destination, blockInCluster()), map, coordinates, barrier,
+      /*im2colOffsets=*/ValueRange(), both, /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+      /*isCTAOnly=*/false, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+}
+
+void HopperCode::storeBox(Value source, Value map, ValueRange coordinates) {
+  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
+      *this, getLoc(), map, source, coordinates, /*l2CacheHint=*/Value(), NVVM::TMAStoreMode::TILE,
+      /*predicate=*/Value());
+}
+
+void HopperCode::commitStores() { NVVM::CpAsyncBulkCommitGroupOp::create(*this, getLoc()); }
+
+void HopperCode::waitForStores() {
+  NVVM::CpAsyncBulkWaitGroupOp::create(*this, getLoc(), getI32IntegerAttr(0), getUnitAttr());
+}
+
+void HopperCode::fenceAsyncProxy() {
+  NVVM::FenceProxyOp::create(
+      *this, getLoc(), NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(getContext(), NVVM::SharedSpace::shared_cta));
+}
+
+void HopperCode::storeMatrices(Value address, ValueRange words) {
+  NVVM::StMatrixOp::create(*this, getLoc(), address, words, NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
+}
+
+Value HopperCode::roundPair(Value pair, Type element) {
+  Value rounded =
+      arith::TruncFOp::create(*this, getLoc(), VectorType::get({2}, element), pair);
+  return lane(vector::BitCastOp::create(*this, getLoc(), intVector(1), rounded), 0);
+}
+
+/// The bytes of a pair, which it is aligned to.
+static llvm::MaybeAlign getPairAlignment(Type element) {
+  return llvm::MaybeAlign(element.getIntOrFloatBitWidth() / 4);
+}
+
+Value HopperCode::loadPair(Value memref, ValueRange indices) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  Value pair = vector::LoadOp::create(*this, getLoc(), VectorType::get({2}, element), memref,
+                                      indices, /*nontemporal=*/false, getPairAlignment(element));
+  if (element.isF32())
+    return pair;
+  return arith::ExtFOp::create(*this, getLoc(), floatVector(2), pair);
+}
+
+void HopperCode::storePair(Value pair, Value memref, ValueRange indices) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  if (!element.isF32())
+    pair = arith::TruncFOp::create(*this, getLoc(), VectorType::get({2}, element), pair);
+  vector::StoreOp::create(*this, getLoc(), pair, memref, indices, /*nontemporal=*/false,
+                          getPairAlignment(element));
+}
+
 SlotRing::SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users)
-    : code(code), slots(slots), fillers(fillers), users(users) {
+    : code(code), slots(slots), fillers(fillers), users(users), firstEmpty(slots) {
   // Full barriers come first, then empty ones.
   barriers = code.allocateBarriers(2 * slots);
+  used = code.int32(slots);
+}
+
+SlotRing::SlotRing(const SlotRing &ring, int64_t slots)
+    : code(ring.code), slots(slots), fillers(ring.fillers), users(ring.users),
+      firstEmpty(ring.firstEmpty), barriers(ring.barriers), used(ring.code.int32(slots)) {
+  assert(slots <= ring.slots);
 }
 
 Value SlotRing::getBarrier(Value index) {
@@ -117,19 +284,32 @@ void SlotRing::initialize() {
   for (int64_t slot = 0; slot < slots; ++slot) {
     NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(slot)),
                                  code.int32(fillers), /*predicate=*/Value());
-    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(slots + slot)),
+    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(firstEmpty + slot)),
                                  code.int32(users), /*predicate=*/Value());
   }
   NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
+}
+
+void SlotRing::initializeTogether(Value users) {
+  assert(firstEmpty + slots <= code.getThreads());
+  Value number = code.threadNumber();
+  auto isBelow = [&](int64_t limit) {
+    return code.compare(arith::CmpIPredicate::slt, number, code.int32(limit));
+  };
+  code.when(isBelow(firstEmpty + slots), [&] {
+    Value count = code.select(isBelow(firstEmpty), code.int32(fillers), users);
+    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(number), count,
+                                 /*predicate=*/Value());
+    NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
+  });
 }
 
 SlotRing::Position SlotRing::start() { return {code.int32(0), code.int32(0)}; }
 
 SlotRing::Position SlotRing::next(Position position) {
   Value slot = code.plus(position.slot, 1);
-  Value wraps = code.isEqual(slot, slots);
-  Value flipped =
-      arith::XOrIOp::create(code, code.getLoc(), position.parity, code.int32(1)).getResult();
+  Value wraps = code.compare(arith::CmpIPredicate::eq, slot, used);
+  Value flipped = code.exclusiveOr(position.parity, code.int32(1));
   return {code.select(wraps, code.int32(0), slot),
           code.select(wraps, flipped, position.parity)};
 }
@@ -143,9 +323,8 @@ void SlotRing::waitFull(Position position) { wait(getBarrier(position.slot), pos
 
 void SlotRing::waitEmpty(Position position) {
   // In the first round nobody has used the slots: the round before counts as complete.
-  Value parity =
-      arith::XOrIOp::create(code, code.getLoc(), position.parity, code.int32(1)).getResult();
-  wait(getBarrier(code.plus(position.slot, slots)), parity);
+  Value parity = code.exclusiveOr(position.parity, code.int32(1));
+  wait(getBarrier(code.plus(position.slot, firstEmpty)), parity);
 }
 
 Value SlotRing::announce(Position position, Value bytes) {
@@ -156,14 +335,27 @@ Value SlotRing::announce(Position position, Value bytes) {
   return barrier;
 }
 
+void SlotRing::fill(Value slot) {
+  NVVM::MBarrierArriveOp::create(code, code.getLoc(), code.getI64Type(), getBarrier(slot),
+                                 /*count=*/Value());
+}
+
 void SlotRing::release(Value slot) {
   NVVM::MBarrierArriveOp::create(code, code.getLoc(), code.getI64Type(),
-                                 getBarrier(code.plus(slot, slots)), /*count=*/Value());
+                                 getBarrier(code.plus(slot, firstEmpty)), /*count=*/Value());
+}
+
+void SlotRing::releaseOfPair(Value slot) {
+  // As for the other release, what the block has read needs no more order than between its own threads:
+  // a release for the whole cluster would wait for all of the thread's accesses to memory.
+  Value other = code.exclusiveOr(code.blockInCluster(), code.int32(1));
+  NVVM::MBarrierArriveOp::create(code, code.getLoc(), Type(),
+                                 code.inBlock(getBarrier(code.plus(slot, firstEmpty)), other),
+                                 /*count=*/Value(), NVVM::MemScopeKind::CTA, /*relaxed=*/false);
 }
 
 Value SlotRing::previous(Value slot) {
-  return code.select(code.isEqual(slot, 0), code.int32(slots - 1),
-                     code.sub(slot, code.int32(1)));
+  return code.plus(code.select(code.isEqual(slot, 0), used, slot), -1);
 }
 
 Type WarpgroupProduct::getSumsType() {
@@ -225,6 +417,10 @@ void WarpgroupProduct::wait(int64_t pending) {
 
 Value WarpgroupProduct::getRegister(Value sums, int64_t i) {
   return LLVM::ExtractValueOp::create(code, code.getLoc(), sums, ArrayRef<int64_t>{i});
+}
+
+Value WarpgroupProduct::getPair(Value sums, int64_t i) {
+  return code.fromLanes({getRegister(sums, 2 * i), getRegister(sums, 2 * i + 1)});
 }
 
 Value WarpgroupProduct::fromRegisters(ArrayRef<Value> registers) {

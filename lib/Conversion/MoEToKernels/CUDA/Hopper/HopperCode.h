@@ -31,10 +31,14 @@ public:
   Value plus(Value a, int64_t b) { return b == 0 ? a : add(a, int32(b)); }
   Value times(Value a, int64_t b) { return b == 1 ? a : mul(a, int32(b)); }
   Value andBits(Value a, int64_t mask);
+  Value exclusiveOr(Value a, Value b);
   Value shiftedRight(Value a, int64_t bits);
   Value isEqual(Value a, int64_t b) {
     return compare(arith::CmpIPredicate::eq, a, int32(b));
   }
+
+  /// A loop whose index is i32.
+  SmallVector<Value> loop32(Value from, Value to, int64_t step, ValueRange initial, LoopBody body);
 
   /// The dynamic shared memory of the block, aligned to 1024 bytes, from byte `offset` (i32) on.
   Value dynamicShared(Value offset);
@@ -45,13 +49,33 @@ public:
 
   /// The address `byte` (index) bytes behind the beginning of a buffer in the GPU's memory.
   Value globalPointer(Value memref, Value byte);
+  /// The address `bytes` (i32) behind a pointer.
+  Value offsetPointer(Value pointer, Value bytes);
+  /// Stores neighbouring f32 values, one or two, as `element` if `a < b` (i32).
+  void storeWhenLess(Value a, Value b, Value pointer, ArrayRef<Value> values, Type element);
 
   /// One thread of the warp: true for it alone.
   Value electOne();
   void decreaseRegisters(int64_t count);
   void increaseRegisters(int64_t count);
   /// Waits for the `count` threads that use the barrier `id` (1 to 15).
-  void namedBarrier(int64_t id, int64_t count);
+  void namedBarrier(Value id, int64_t count);
+  void namedBarrier(int64_t id, int64_t count) { namedBarrier(int32(id), count); }
+
+  /// Blocks of the launch form clusters of so many neighbours; a launch has a multiple of that.
+  void setClusterSize(int64_t blocks);
+  /// The number of this block in its cluster, as i32.
+  Value blockInCluster();
+  /// What lies in that block's shared memory where `pointer` points to in this block's own.
+  Value inBlock(Value pointer, Value block);
+  /// All threads of a cluster arrive before one that waits goes on; those that ended do not count. What
+  /// they wrote before is visible then.
+  void arriveAtCluster();
+  void waitForCluster();
+  /// Arrives without making anything visible but barriers that have been initialized.
+  void announceToCluster();
+  /// `pointer` and a constant number of bytes.
+  Value behind(Value pointer, int64_t bytes);
 
   /// A description of `binding` for the copy engine: boxes of `box` elements (innermost first),
   /// laid out in shared memory with a swizzle of 128 bytes.
@@ -59,6 +83,32 @@ public:
   /// Copies the box at `coordinates` (i32, innermost first) to shared memory; its bytes arrive at
   /// `barrier`. What lies outside of the tensor arrives as zeros.
   void loadBox(Value destination, Value map, Value barrier, ValueRange coordinates);
+  /// Copies `bytes` (i32, a multiple of 16) to shared memory; they arrive at `barrier`.
+  void loadBytes(Value destination, Value source, Value barrier, Value bytes);
+  /// Begins to copy 16 bytes to shared memory, zeros behind the first `size` (i32).
+  void copyPiece(Value destination, Value source, Value size);
+  /// What this thread wrote to shared memory is seen by copies in bulk and products of warpgroups.
+  void fenceAsyncProxy();
+  /// The same for both blocks of a cluster of two: into the shared memory of each, where its barrier is
+  /// that of the same place.
+  void loadBoxToPair(Value destination, Value map, Value barrier, ValueRange coordinates);
+  /// Copies a box the other way; what lies outside of the tensor is left out. The thread that stores
+  /// commits and waits.
+  void storeBox(Value source, Value map, ValueRange coordinates);
+  void commitStores();
+  /// Waits until all committed stores have read shared memory.
+  void waitForStores();
+
+  /// Stores four 8 x 8 matrices of 16-bit values from a warp's registers to shared memory: a lane
+  /// gives the address of row lane % 8 of matrix lane / 8 and a word of each, as sums of a warpgroup's
+  /// product have them.
+  void storeMatrices(Value address, ValueRange words);
+  /// A pair of f32 as one word of two `element`s.
+  Value roundPair(Value pair, Type element);
+
+  /// Two neighbours in memory, the first at an even place: one access, f32 in registers.
+  Value loadPair(Value memref, ValueRange indices);
+  void storePair(Value pair, Value memref, ValueRange indices);
 
 private:
   Value number, warpgroup, warpOfGroup, shared;
@@ -74,9 +124,16 @@ public:
 
   /// A slot is full when `fillers` arrived and all announced bytes, empty when `users` did.
   SlotRing(HopperCode &code, int64_t slots, int64_t fillers, int64_t users);
+  /// The same barriers for a ring of fewer slots: one of the two is used.
+  SlotRing(const SlotRing &ring, int64_t slots);
+
+  /// Uses the first `count` (i32) slots only; the same in all threads.
+  void limit(Value count) { used = count; }
 
   /// By one thread, before the block's first barrier.
   void initialize();
+  /// By all threads of the block, and with a number of users that only the launch knows.
+  void initializeTogether(Value users);
   Position start();
   Position next(Position position);
 
@@ -84,7 +141,11 @@ public:
   void waitEmpty(Position position);
   /// The barrier that bytes of the slot arrive at; says how many will.
   Value announce(Position position, Value bytes);
+  /// A filler that announces no bytes has done its part of a slot.
+  void fill(Value slot);
   void release(Value slot);
+  /// The same slot of the other block in a cluster of two.
+  void releaseOfPair(Value slot);
   Value previous(Value slot);
 
 private:
@@ -92,8 +153,8 @@ private:
   void wait(Value barrier, Value parity);
 
   HopperCode &code;
-  int64_t slots, fillers, users;
-  Value barriers;
+  int64_t slots, fillers, users, firstEmpty;
+  Value barriers, used;
 };
 
 /// Sums of a warpgroup's product of 64 rows and `columns` columns, in registers.
@@ -121,6 +182,8 @@ public:
                    function_ref<void(Value column, Value first, Value second)> body);
   int64_t getColumns() const { return columns; }
   Value getRegister(Value sums, int64_t i);
+  /// Pair `i` of the sums that a thread has: those of both halves for each eight columns in turn.
+  Value getPair(Value sums, int64_t i);
   Value fromRegisters(ArrayRef<Value> registers);
 
 private:

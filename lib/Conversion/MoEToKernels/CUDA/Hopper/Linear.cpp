@@ -1,177 +1,161 @@
 //===- Linear.cpp - dense products of 16-bit floats on Hopper ---------------------------------===//
 //
 // Blocks stay for the whole launch and take tiles in turn. One warpgroup brings boxes of the input
-// and of the weight into a ring of slots; two others multiply. With many rows a tile has 128 of them,
-// 64 for each warpgroup, and 256 columns. With up to 64 rows a tile has as few columns as it takes for
-// every multiprocessor to read its share of the weight, and the two warpgroups share the elements of
-// the sums.
+// and of the weight into a ring of slots; two others multiply. How a tile is cut depends on how many
+// rows there are: see LinearShape. Blocks come in pairs, which can share k or what they copy.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "../../Strategies.h"
 #include "../Strategies.h"
 #include "HopperCode.h"
+#include "LinearResults.h"
+#include "LinearSchedule.h"
 
 #include "moec/Dialect/MoE/IR/MoE.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::moec;
 
 namespace {
 
+using Pair = LinearShape::Pair;
+
 constexpr int64_t threads = 3 * HopperCode::warpgroupSize;
-constexpr int64_t depth = 64, bytesOfRow = depth * 2;
-/// Blocks of a launch: one for each multiprocessor of an H100 or H200.
-constexpr int64_t blocks = 132;
-
-/// How a launch is cut into tiles and a slot into boxes.
-struct Shape {
-  int64_t rows, columns;  ///< of a tile
-  int64_t columnsOfGroup; ///< of a warpgroup's product
-  int64_t steps;          ///< boxes of 64 elements of k in a slot: one for each warpgroup that shares k
-  int64_t slots;
-
-  int64_t getLeftBytes() const { return rows * bytesOfRow; }
-  int64_t getRightBytes() const { return columns * bytesOfRow; }
-  int64_t getSlotBytes() const { return steps * (getLeftBytes() + getRightBytes()); }
-};
-constexpr Shape manyRows = {128, 256, 256, 1, 4};
-
-/// The slots' bytes, and behind them what the warpgroups that share k hand over.
-constexpr int64_t slotBytes = 196608, mostSlots = 8, mostFewColumns = 128;
-constexpr int64_t sharedBytes = slotBytes + 64 * mostFewColumns * 4;
-static_assert(manyRows.slots * 49152 == slotBytes);
-
-/// For up to 64 rows: tiles whose last round leaves the fewest multiprocessors without work, and
-/// among such the widest.
-Shape getFewRows(int64_t columns) {
-  int64_t best = 16;
-  double bestUse = 0;
-  for (int64_t width = 16; width <= mostFewColumns; width += 16) {
-    int64_t tiles = llvm::divideCeil(columns, width);
-    double use = double(columns) / double(width * blocks * llvm::divideCeil(tiles, blocks));
-    if (use >= bestUse) {
-      best = width;
-      bestUse = use;
-    }
-  }
-  Shape shape = {64, best, best, 2, 0};
-  shape.slots = std::min(mostSlots, slotBytes / (shape.steps * (64 + best) * bytesOfRow));
-  return shape;
-}
+constexpr int64_t depth = LinearShape::depth, bytesOfRow = LinearShape::bytesOfRow;
 
 class LinearBlock {
 public:
   LinearBlock(HopperCode &code, moe::LinearOp op, ValueRange operands, Value result,
               const TargetDescription &target)
       : code(code), op(op), columns(moe::getLogicalShape(op.getWeight().getType())[0]),
-        elements(moe::getLogicalShape(op.getWeight().getType())[1]), fewRows(getFewRows(columns)), input(operands[0]), weight(operands[1]),
-        result(result), isInvariant(target.batchInvariant) {
-    auto next = operands.begin() + 2;
-    bias = op.getBias() ? *next++ : Value();
-    residual = op.getResidual() ? *next++ : Value();
+        elements(moe::getLogicalShape(op.getWeight().getType())[1]),
+        schedule(code, getLinearShapes(columns, elements, target.batchInvariant), columns, elements),
+        shapes(schedule.getShapes()), results(code, op, operands, result), input(operands[0]),
+        weight(operands[1]) {
     rows = code.toInt32(code.dim(input, 0));
   }
 
   void build(Value workgroup) {
-    block = code.toInt32(workgroup);
-    // The two shapes add in different orders.
-    Value isFew = isInvariant
-                      ? code.boolean(false)
-                      : code.compare(arith::CmpIPredicate::sle, rows, code.int32(fewRows.rows));
-    // Registers move once for both shapes: the roles are the outer branch.
-    SlotRing many(code, manyRows.slots, 1, 2), few(code, fewRows.slots, 1, 2);
-    Map maps[] = {makeMaps(manyRows), makeMaps(fewRows)};
-    code.when(code.isEqual(code.threadNumber(), 0), [&] {
-      many.initialize();
-      few.initialize();
-    });
+    code.setClusterSize(2);
+    int64_t mostSlots = 0;
+    for (const LinearShape &shape : shapes)
+      mostSlots = std::max(mostSlots, shape.getSlots());
+    SlotRing ring(code, mostSlots, 1, 2);
+    for (int64_t boxRows : rowBoxes)
+      inputMaps.push_back(code.tensorMap(input, {depth, boxRows}));
+    SmallVector<Value> weightMaps;
+    for (const LinearShape &shape : shapes)
+      weightMaps.push_back(code.tensorMap(weight, {depth, getCopiedColumns(shape)}));
+    results.describe(shapes);
+    schedule.choose(rows, code.toInt32(workgroup));
+    // Blocks that share the weight wait for the other's warpgroups, too.
+    Value users = code.int32(2);
+    for (auto [i, shape] : llvm::enumerate(shapes))
+      if (shape.pair == Pair::SharesWeight)
+        users = code.select(schedule.isChosen(i), code.int32(4), users);
+    ring.initializeTogether(users);
     code.barrier();
+    code.announceToCluster();
+    // Registers move once for all shapes: the roles are the outer branch.
     code.choose(
         code.isEqual(code.warpgroupNumber(), 0),
         [&] {
           code.decreaseRegisters(40);
           code.when(code.isEqual(code.warpInWarpgroup(), 0), [&] {
             code.when(code.electOne(), [&] {
-              code.choose(
-                  isFew, [&] { produce(fewRows, few, maps[1]); },
-                  [&] { produce(manyRows, many, maps[0]); });
+              schedule.dispatch([&](int64_t i) {
+                SlotRing ringOfShape(ring, shapes[i].getSlots());
+                produce(shapes[i], ringOfShape, weightMaps[i]);
+              });
             });
           });
         },
         [&] {
           code.increaseRegisters(232);
-          code.choose(
-              isFew, [&] { consume(fewRows, few); }, [&] { consume(manyRows, many); });
+          schedule.dispatch([&](int64_t i) {
+            SlotRing ringOfShape(ring, shapes[i].getSlots());
+            consume(shapes[i], ringOfShape);
+          });
         });
   }
 
 private:
-  struct Map {
-    Value left, right;
-  };
-  Map makeMaps(const Shape &shape) {
-    return {code.tensorMap(input, {depth, shape.rows}), code.tensorMap(weight, {depth, shape.columns})};
+  /// Boxes of rows of the input. The copy engine takes several times as long for a row that is not there
+  /// as for one that is, so that a tile's rows are put together from boxes down to this size.
+  static constexpr int64_t rowBoxes[] = {64, 32, 16, 8};
+
+  /// Columns of the weight that this block copies.
+  static int64_t getCopiedColumns(const LinearShape &shape) {
+    return shape.pair == Pair::SharesWeight ? shape.columns / 2 : shape.columns;
   }
 
-  int64_t countSteps(const Shape &shape) const {
-    return llvm::divideCeil(elements, depth * shape.steps);
+  /// Rows of a tile that are copied: a multiple of the smallest box.
+  Value countCopiedRows(const LinearShape &shape, Value row) {
+    Value rest = code.maximum(code.sub(rows, row), code.int32(0));
+    constexpr int64_t smallest = 8;
+    Value padded = code.andBits(code.plus(rest, smallest - 1), -smallest);
+    return code.minimum(padded, code.int32(shape.rowsOfSlot));
   }
 
-  /// For each tile of this block: its first row and column.
-  SmallVector<Value> forEachTile(
-      const Shape &shape, ValueRange initial,
-      function_ref<SmallVector<Value>(Value row, Value column, ValueRange carried)> body) {
-    // Blocks at work at the same time share few rows and few columns, which the L2 cache holds:
-    // tiles go through bands of rows, column by column.
-    constexpr int64_t band = 16;
-    int64_t columnTiles = llvm::divideCeil(columns, shape.columns);
-    Value rowTiles = arith::CeilDivUIOp::create(code, code.getLoc(), rows, code.int32(shape.rows));
-    Value tiles = code.times(rowTiles, columnTiles);
-    return loop32(block, tiles, blocks, initial, [&](Value tile, ValueRange carried) {
-      Value ofBand = code.int32(band * columnTiles);
-      Value first = code.times(code.divide(tile, ofBand), band);
-      Value inBand = code.remainder(tile, ofBand);
-      Value height = code.minimum(code.sub(rowTiles, first), code.int32(band));
-      Value row = code.add(first, code.remainder(inBand, height));
-      Value column = code.divide(inBand, height);
-      return body(code.times(row, shape.rows), code.times(column, shape.columns), carried);
-    });
+  /// Copies `count` rows from `row` on to `place` in the shared memory.
+  void copyRows(const LinearShape &shape, Value place, Value barrier, Value k, Value row, Value count) {
+    auto copy = [&](Value isThere, Value map, Value first) {
+      code.when(isThere, [&] {
+        Value target = code.add(place, code.times(first, bytesOfRow));
+        code.loadBox(code.dynamicShared(target), map, barrier, {k, code.add(row, first)});
+      });
+    };
+    for (auto [map, boxRows] : llvm::zip(inputMaps, rowBoxes)) {
+      if (boxRows > shape.rowsOfSlot)
+        continue;
+      // Whole largest boxes first, then at most one of each size.
+      if (boxRows == rowBoxes[0] || boxRows == shape.rowsOfSlot)
+        for (int64_t first = 0; first < shape.rowsOfSlot; first += boxRows)
+          copy(code.compare(arith::CmpIPredicate::sge, count, code.int32(first + boxRows)), map,
+               code.int32(first));
+      else
+        copy(code.compare(arith::CmpIPredicate::ne, code.andBits(count, boxRows), code.int32(0)), map,
+             code.andBits(count, -2 * boxRows));
+    }
   }
 
-  /// A loop whose index is i32.
-  SmallVector<Value> loop32(Value from, Value to, int64_t step, ValueRange initial,
-                            function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-    auto loop = scf::ForOp::create(code, code.getLoc(), from, to, code.int32(step), initial);
-    OpBuilder::InsertionGuard guard(code);
-    code.setInsertionPointToStart(loop.getBody());
-    SmallVector<Value> results = body(loop.getInductionVar(), loop.getRegionIterArgs());
-    if (!initial.empty())
-      scf::YieldOp::create(code, code.getLoc(), results);
-    return SmallVector<Value>(loop.getResults());
-  }
-
-  void produce(const Shape &shape, SlotRing &ring, const Map &maps) {
+  void produce(const LinearShape &shape, SlotRing &ring, Value weightMap) {
+    bool sharesWeight = shape.pair == Pair::SharesWeight;
+    int64_t copiedColumns = getCopiedColumns(shape);
+    Value firstColumn = code.int32(0);
+    if (sharesWeight) {
+      firstColumn = code.times(code.blockInCluster(), copiedColumns);
+      code.waitForCluster(); // the other block's barriers are there
+    }
+    LinearSchedule::Steps steps = schedule.getSteps(shape);
     SlotRing::Position start = ring.start();
-    forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
-      return loop32(
-          code.int32(0), code.int32(countSteps(shape)), 1, carried,
+    schedule.forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
+      Value copiedRows = countCopiedRows(shape, row);
+      Value bytes = code.times(code.plus(code.times(copiedRows, bytesOfRow), shape.getRightBytes()),
+                               shape.boxes);
+      Value copied = code.add(column, firstColumn);
+      return code.loop32(
+          steps.from, steps.to, 1, carried,
           [&](Value step, ValueRange carried) -> SmallVector<Value> {
             SlotRing::Position position = {carried[0], carried[1]};
             ring.waitEmpty(position);
-            Value barrier = ring.announce(position, code.int32(shape.getSlotBytes()));
+            Value barrier = ring.announce(position, bytes);
             Value slot = code.times(position.slot, shape.getSlotBytes());
-            for (int64_t part = 0; part < shape.steps; ++part) {
-              Value k = code.plus(code.times(step, depth * shape.steps), depth * part);
-              code.loadBox(code.dynamicShared(code.plus(slot, part * shape.getLeftBytes())),
-                           maps.left, barrier, {k, row});
-              int64_t right = shape.steps * shape.getLeftBytes() + part * shape.getRightBytes();
-              code.loadBox(code.dynamicShared(code.plus(slot, right)), maps.right, barrier,
-                           {k, column});
+            for (int64_t part = 0; part < shape.boxes; ++part) {
+              Value k = code.plus(code.times(step, depth * shape.boxes), depth * part);
+              Value right = code.plus(slot, shape.boxes * shape.getLeftBytes() +
+                                                part * shape.getRightBytes());
+              if (sharesWeight)
+                code.loadBoxToPair(
+                    code.dynamicShared(code.add(right, code.times(firstColumn, bytesOfRow))),
+                    weightMap, barrier, {k, copied});
+              else
+                code.loadBox(code.dynamicShared(right), weightMap, barrier, {k, copied});
+              copyRows(shape, code.plus(slot, part * shape.getLeftBytes()), barrier, k, row,
+                       copiedRows);
             }
             SlotRing::Position next = ring.next(position);
             return {next.slot, next.parity};
@@ -179,119 +163,75 @@ private:
     });
   }
 
-  void consume(const Shape &shape, SlotRing &ring) {
+  void consume(const LinearShape &shape, SlotRing &ring) {
+    bool sharesWeight = shape.pair == Pair::SharesWeight, sharesBoxes = shape.groupsShareK();
     Value group = code.sub(code.warpgroupNumber(), code.int32(1));
     Value isLeader = code.isEqual(code.andBits(code.threadNumber(), HopperCode::warpgroupSize - 1), 0);
-    WarpgroupProduct product(code, op.getInput().getType().getElementType(), shape.columnsOfGroup);
-    // Where in a slot this warpgroup's rows begin, and its columns.
-    int64_t leftOfGroup = shape.steps > 1 ? shape.getLeftBytes() : 64 * bytesOfRow;
-    int64_t rightOfGroup = shape.steps > 1 ? shape.getRightBytes() : 0;
+    WarpgroupProduct product(code, op.getInput().getType().getElementType(), shape.columns);
+    // Where in a slot this warpgroup's rows and columns begin: its boxes of k, or its 64 rows.
+    int64_t boxesOfGroup = sharesBoxes ? shape.boxes / 2 : shape.boxes;
+    int64_t leftOfGroup = sharesBoxes ? boxesOfGroup * shape.getLeftBytes() : 64 * bytesOfRow;
+    int64_t rightOfGroup = sharesBoxes ? boxesOfGroup * shape.getRightBytes() : 0;
     Value base = code.toAddress(code.dynamicShared(code.int32(0)));
     Value left = code.add(base, code.times(group, leftOfGroup));
     Value right = code.plus(code.add(base, code.times(group, rightOfGroup)),
-                            shape.steps * shape.getLeftBytes());
-
+                            shape.boxes * shape.getLeftBytes());
+    results.begin(shape, product, group);
+    auto release = [&](Value condition, Value slot) {
+      code.when(condition, [&] {
+        ring.release(slot);
+        if (sharesWeight)
+          ring.releaseOfPair(slot);
+      });
+    };
+    if (sharesWeight)
+      code.waitForCluster(); // the other block's barriers are there
+    LinearSchedule::Steps steps = schedule.getSteps(shape);
     SlotRing::Position start = ring.start();
-    forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
+    schedule.forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
       SmallVector<Value> initial(carried);
       initial.push_back(product.zeros());
-      SmallVector<Value> done = loop32(
-          code.int32(0), code.int32(countSteps(shape)), 1, initial,
+      SmallVector<Value> done = code.loop32(
+          steps.from, steps.to, 1, initial,
           [&](Value step, ValueRange carried) -> SmallVector<Value> {
             SlotRing::Position position = {carried[0], carried[1]};
             ring.waitFull(position);
             Value slot = code.times(position.slot, shape.getSlotBytes());
             product.fence();
-            Value sums = product.multiply(carried[2], code.add(left, slot), code.add(right, slot));
+            Value sums = carried[2];
+            for (int64_t i = 0; i < boxesOfGroup; ++i)
+              sums = product.multiply(
+                  sums, code.plus(code.add(left, slot), i * shape.getLeftBytes()),
+                  code.plus(code.add(right, slot), i * shape.getRightBytes()));
             product.commit();
             // The product before this one is complete: its slot is free.
             product.wait(1);
-            Value isLater = code.compare(arith::CmpIPredicate::ne, step, code.int32(0));
-            code.when(code.both(isLater, isLeader),
-                      [&] { ring.release(ring.previous(position.slot)); });
+            Value isLater = code.compare(arith::CmpIPredicate::ne, step, steps.from);
+            release(code.both(isLater, isLeader), ring.previous(position.slot));
             SlotRing::Position next = ring.next(position);
             return {next.slot, next.parity, sums};
           });
       product.wait(0);
-      code.when(isLeader, [&] { ring.release(ring.previous(done[0])); });
-      Value firstRow = shape.steps > 1 ? row : code.add(row, code.times(group, 64));
-      if (shape.steps > 1)
-        joinAndStore(product, done[2], group, firstRow, column);
-      else
-        store(product, done[2], firstRow, column);
+      release(isLeader, ring.previous(done[0]));
+      results.store(done[2], sharesBoxes ? row : code.add(row, code.times(group, 64)), column);
       return SmallVector<Value>{done[0], done[1]};
     });
-  }
-
-  /// Warpgroups that share k: the second one hands its sums to the first.
-  void joinAndStore(WarpgroupProduct &product, Value sums, Value group, Value row, Value column) {
-    Location loc = code.getLoc();
-    Value inGroup = code.andBits(code.threadNumber(), HopperCode::warpgroupSize - 1);
-    auto getPlace = [&](int64_t i) {
-      int64_t offset = slotBytes + i * HopperCode::warpgroupSize * 4;
-      return code.dynamicShared(code.plus(code.times(inGroup, 4), offset));
-    };
-    Value isFirst = code.isEqual(group, 0);
-    code.when(code.isEqual(group, 1), [&] {
-      for (int64_t i = 0; i < product.getRegisters(); ++i)
-        LLVM::StoreOp::create(code, loc, product.getRegister(sums, i), getPlace(i));
-    });
-    code.namedBarrier(1, 2 * HopperCode::warpgroupSize);
-    code.when(isFirst, [&] {
-      SmallVector<Value> total;
-      for (int64_t i = 0; i < product.getRegisters(); ++i) {
-        Value other = LLVM::LoadOp::create(code, loc, code.getF32Type(), getPlace(i));
-        total.push_back(code.add(product.getRegister(sums, i), other));
-      }
-      store(product, product.fromRegisters(total), row, column);
-    });
-    // The sums are read before the next tile's are written.
-    code.namedBarrier(1, 2 * HopperCode::warpgroupSize);
-  }
-
-  void store(WarpgroupProduct &product, Value sums, Value firstRow, Value firstColumn) {
-    // A thread's results lie in two rows.
-    for (int64_t half = 0; half < 2; ++half) {
-      Value row = code.add(firstRow, product.getRow(half));
-      code.when(code.compare(arith::CmpIPredicate::slt, row, rows), [&] {
-        Value r = code.toIndex(row);
-        product.forEachPair(sums, half, [&](Value column, Value first, Value second) {
-          Value c = code.add(firstColumn, column);
-          auto storeHere = [&] { storePair(r, code.toIndex(c), first, second); };
-          if (columns % product.getColumns() == 0)
-            storeHere();
-          else
-            code.when(code.compare(arith::CmpIPredicate::slt, c, code.int32(columns)), storeHere);
-        });
-      });
+    results.finish();
+    if (sharesWeight) {
+      // The other block still copies to this one, or tells it what it has used.
+      code.arriveAtCluster();
+      code.waitForCluster();
     }
-  }
-
-  void storePair(Value row, Value column, Value first, Value second) {
-    Value values[] = {first, second};
-    for (int64_t i = 0; i < 2; ++i) {
-      Value c = code.add(column, i);
-      if (bias)
-        values[i] = code.add(values[i], code.loadFloat(bias, c));
-      if (residual)
-        values[i] = code.add(values[i], code.loadFloat(residual, {row, c}));
-    }
-    // The number of columns is even, so that a pair is aligned to its size.
-    Type element = cast<MemRefType>(result.getType()).getElementType();
-    Value pair = code.fromLanes(values);
-    if (!element.isF32())
-      pair = arith::TruncFOp::create(code, code.getLoc(), VectorType::get({2}, element), pair);
-    vector::StoreOp::create(code, code.getLoc(), pair, result, ValueRange{row, column},
-                            /*nontemporal=*/false,
-                            llvm::MaybeAlign(element.getIntOrFloatBitWidth() / 4));
   }
 
   HopperCode &code;
   moe::LinearOp op;
   int64_t columns, elements;
-  Shape fewRows;
-  Value input, weight, bias, residual, result, rows, block;
-  bool isInvariant;
+  LinearSchedule schedule;
+  ArrayRef<LinearShape> shapes;
+  LinearResults results;
+  Value input, weight, rows;
+  SmallVector<Value> inputMaps;
 };
 
 class HopperLinearStrategy : public KernelStrategy {
@@ -315,24 +255,30 @@ public:
   int getBenefit(Operation *, const TargetDescription &) const override { return 2; }
   int64_t getThreads(Operation *, const TargetDescription &) const override { return threads; }
   int64_t getSharedBytes(Operation *, const TargetDescription &) const override {
-    return sharedBytes;
+    return LinearShape::sharedBytes;
   }
 
   /// No more blocks than tiles, and none without rows.
   OpFoldResult countWorkgroups(OpBuilder &builder, Operation *op,
-                               const TargetDescription &) const override {
+                               const TargetDescription &target) const override {
     auto linear = cast<moe::LinearOp>(op);
     CodeBuilder code(op->getLoc(), builder);
     int64_t columns = moe::getLogicalShape(linear.getWeight().getType())[0];
-    Shape fewRows = getFewRows(columns);
-    int64_t columnTiles = llvm::divideCeil(columns, fewRows.columns);
+    // As many as the smallest tiles could occupy.
+    int64_t elements = moe::getLogicalShape(linear.getWeight().getType())[1];
+    constexpr int64_t smallestRows = 64;
+    int64_t blocks = 0;
+    for (const LinearShape &shape : getLinearShapes(columns, elements, target.batchInvariant))
+      blocks = std::max(blocks, shape.countColumnTiles(columns));
+    // Whole pairs.
+    blocks *= 2;
     OpFoldResult rows = tensor::getMixedSize(builder, op->getLoc(), linear.getInput(), 0);
     if (auto count = getConstantIntValue(rows))
-      return builder.getIndexAttr(
-          std::min<int64_t>(llvm::divideCeil(*count, fewRows.rows) * columnTiles, blocks));
-    Value rowTiles = arith::CeilDivUIOp::create(code, code.getLoc(), cast<Value>(rows),
-                                                code.index(fewRows.rows));
-    return code.minimum(code.mul(rowTiles, columnTiles), code.index(blocks));
+      return builder.getIndexAttr(std::min<int64_t>(
+          llvm::divideCeil(*count, smallestRows) * blocks, LinearShape::blocks));
+    Value rowTiles =
+        arith::CeilDivUIOp::create(code, code.getLoc(), cast<Value>(rows), code.index(smallestRows));
+    return code.minimum(code.mul(rowTiles, blocks), code.index(LinearShape::blocks));
   }
 
   void build(OpBuilder &builder, Operation *op, ValueRange operands, ValueRange results, Value,
