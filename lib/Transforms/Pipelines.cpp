@@ -67,6 +67,7 @@ void mlir::moec::buildMoePipeline(OpPassManager &pm, const PipelineOptions &opti
 
 void mlir::moec::buildOptPipeline(OpPassManager &pm, const PipelineOptions &options) {
   Optimisations optimise(pm, options);
+  pm.addPass(createAddSampler());
   addCleanup(pm);
   optimise.add(createFuseResidual());
   optimise.add(createFuseRotary());

@@ -2,6 +2,8 @@
 #include "runtime/api/Handles.h"
 #include "runtime/session/Generate.h"
 
+#include <algorithm>
+
 using namespace moert;
 using namespace moert::api;
 
@@ -131,23 +133,60 @@ moert_error *moert_snapshot_restore(moert_session *session, moert_sequence seque
 
 void moert_snapshot_free(moert_snapshot *snapshot) { delete snapshot; }
 
-moert_error *moert_session_step(moert_session *session, const moert_step_part *parts, size_t count,
-                                moert_logits *logits) {
-  if (!session || (count && !parts) || !logits)
-    return badArgument("moert_session_step: an argument is NULL");
-  std::vector<StepPart> converted;
+static moert_error *convertParts(const moert_step_part *parts, size_t count,
+                                 std::vector<StepPart> &converted) {
   converted.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     if ((parts[i].count && !parts[i].tokens) || parts[i].logits > MOERT_LOGITS_ALL)
-      return badArgument("moert_session_step: a part's tokens are NULL or its logits no "
-                         "MOERT_LOGITS_ number");
+      return badArgument("a part's tokens are NULL or its logits no MOERT_LOGITS_ number");
     converted.push_back({{parts[i].sequence},
                          {parts[i].tokens, parts[i].count},
                          static_cast<LogitRows>(parts[i].logits)});
   }
-  auto result = session->content.step(converted);
+  return nullptr;
+}
+
+moert_error *moert_session_step(moert_session *session, const moert_step_part *parts, size_t count,
+                                moert_logits *logits) {
+  if (!logits)
+    return badArgument("moert_session_step: an argument is NULL");
+  MOERT_API_RETURN_IF_ERROR(moert_session_advance(session, parts, count, nullptr));
+  return moert_session_logits(session, logits);
+}
+
+moert_error *moert_session_advance(moert_session *session, const moert_step_part *parts,
+                                   size_t count, size_t *rows) {
+  if (!session || (count && !parts))
+    return badArgument("a step's session or parts are NULL");
+  std::vector<StepPart> converted;
+  MOERT_API_RETURN_IF_ERROR(convertParts(parts, count, converted));
+  MOERT_API_RETURN_IF_ERROR(toError(session->content.advance(converted)));
+  if (rows)
+    *rows = session->content.logitRows();
+  return nullptr;
+}
+
+moert_error *moert_session_logits(moert_session *session, moert_logits *logits) {
+  if (!session || !logits)
+    return badArgument("moert_session_logits: an argument is NULL");
+  auto result = session->content.logits();
   MOERT_API_RETURN_IF_ERROR(toError(result.status()));
   *logits = {result->data, result->rows, result->vocabulary};
+  return nullptr;
+}
+
+moert_error *moert_session_choose(moert_session *session, const moert_choice *choices, size_t count,
+                                  int32_t *tokens) {
+  if (!session || (count && (!choices || !tokens)))
+    return badArgument("moert_session_choose: an argument is NULL");
+  std::vector<TokenChoice> converted;
+  converted.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    converted.push_back({static_cast<std::size_t>(choices[i].row), choices[i].temperature,
+                         choices[i].top_k, choices[i].top_p, choices[i].random});
+  auto result = session->content.choose(converted);
+  MOERT_API_RETURN_IF_ERROR(toError(result.status()));
+  std::copy(result->begin(), result->end(), tokens);
   return nullptr;
 }
 

@@ -206,13 +206,24 @@ private:
       complain("maximum_tokens " + std::to_string(model.maximum_tokens()) +
                " exceeds what 32-bit positions can count");
     for (const Variant &variant : manifest.variants()) {
-      auto entry = std::find_if(variant.entries().begin(), variant.entries().end(),
-                                [&](const Program &each) { return each.name() == model.entry(); });
+      auto find = [&](const std::string &name) {
+        return std::find_if(variant.entries().begin(), variant.entries().end(),
+                            [&](const Program &each) { return each.name() == name; });
+      };
+      auto entry = find(model.entry());
       std::string where = "language_model, variant " + inQuotes(variant.target());
       if (entry == variant.entries().end())
         problems.add(where + ": no entry " + inQuotes(model.entry()));
       else
         validateLanguageModelEntry(*entry, model, where, problems);
+      if (model.sampler().empty())
+        continue;
+      auto sampler = find(model.sampler());
+      where += ": sampler";
+      if (sampler == variant.entries().end())
+        problems.add(where + ": no entry " + inQuotes(model.sampler()));
+      else
+        validateSamplerEntry(*sampler, model.vocabulary(), where, problems);
     }
   }
 

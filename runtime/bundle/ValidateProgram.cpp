@@ -349,4 +349,32 @@ void validateLanguageModelEntry(const Program &entry, const LanguageModel &model
              " is no f32 tensor of 2 dimensions");
 }
 
+void validateSamplerEntry(const Program &entry, std::uint32_t vocabulary, const std::string &where,
+                          Problems &problems) {
+  auto complain = [&](const std::string &message) { problems.add(where + ": " + message); };
+  auto check = [&](const auto &tensors, const char *kind, const char *name,
+                   moec::bundle::ElementType type, int rank) -> const Tensor * {
+    const Tensor *tensor = findTensor(tensors, name);
+    if (tensor && tensor->type() == type && tensor->shape_size() == rank)
+      return tensor;
+    complain(std::string("the ") + kind + " " + inQuotes(name) +
+             (tensor ? " has another type or rank" : " is missing"));
+    return nullptr;
+  };
+  const Tensor *logits = check(entry.inputs(), "input", "logits", moec::bundle::F32, 2);
+  if (logits && (logits->shape(1).steps_size() != 1 ||
+                 logits->shape(1).steps(0).operator_() != Expression::CONSTANT ||
+                 logits->shape(1).steps(0).value() != vocabulary))
+    complain("the logits do not have the " + std::to_string(vocabulary) +
+             " columns of the vocabulary");
+  check(entry.inputs(), "input", "rows", moec::bundle::I32, 1);
+  check(entry.inputs(), "input", "temperature", moec::bundle::F32, 1);
+  check(entry.inputs(), "input", "top_k", moec::bundle::I32, 1);
+  check(entry.inputs(), "input", "top_p", moec::bundle::F64, 1);
+  check(entry.inputs(), "input", "random", moec::bundle::F64, 1);
+  check(entry.outputs(), "output", "tokens", moec::bundle::I32, 1);
+  if (entry.inputs_size() != 6 || entry.outputs_size() != 1 || entry.states_size() != 0)
+    complain("an entry that chooses tokens has 6 inputs, 1 output and no states");
+}
+
 } // namespace moert

@@ -5,6 +5,7 @@
 #include "runtime/abi/bundle.pb.h"
 #include "runtime/base/Status.h"
 
+#include <cstdint>
 #include <string>
 
 namespace moert {
@@ -28,6 +29,10 @@ void validateProgram(const moec::bundle::Program &program, const ProgramContext 
 void validateLanguageModelEntry(const moec::bundle::Program &entry,
                                 const moec::bundle::LanguageModel &model, const std::string &where,
                                 Problems &problems);
+
+// Whether `entry` chooses tokens from logits of `vocabulary` columns.
+void validateSamplerEntry(const moec::bundle::Program &entry, std::uint32_t vocabulary,
+                          const std::string &where, Problems &problems);
 
 } // namespace moert
 

@@ -41,7 +41,6 @@ Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> 
 
   GenerateResult result;
   auto start = Clock::now();
-  Logits logits;
   std::size_t chunk = options.chunk == 0 ? prompt.size() : options.chunk;
   for (std::size_t at = 0; at < prompt.size(); at += chunk) {
     std::span<const std::int32_t> piece = prompt.subspan(at, std::min(chunk, prompt.size() - at));
@@ -50,14 +49,17 @@ Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> 
                   options.promptLogits ? LogitRows::All
                   : last               ? LogitRows::Last
                                        : LogitRows::None};
-    MOERT_ASSIGN_OR_RETURN(logits, session.step({&part, 1}));
-    if (options.promptLogits)
+    MOERT_RETURN_IF_ERROR(session.advance({&part, 1}));
+    if (options.promptLogits) {
+      MOERT_ASSIGN_OR_RETURN(Logits logits, session.logits());
       result.promptLogits.insert(result.promptLogits.end(), logits.data,
                                  logits.data + logits.rows * logits.vocabulary);
+    }
     if (options.onPrompt)
       options.onPrompt(at + piece.size(), prompt.size());
   }
   if (options.maximumTokens == 0) {
+    MOERT_RETURN_IF_ERROR(session.logits().status()); // waits
     result.timeToFirstToken = secondsSince(start);
     return result;
   }
@@ -65,7 +67,9 @@ Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> 
   std::uint64_t length = prompt.size();
   Clock::time_point first;
   while (true) {
-    std::int32_t token = sampler.sample(logits.row(logits.rows - 1));
+    TokenChoice choice = sampler.next(session.logitRows() - 1);
+    MOERT_ASSIGN_OR_RETURN(std::span<const std::int32_t> chosen, session.choose({&choice, 1}));
+    std::int32_t token = chosen.front();
     if (result.ids.empty()) {
       result.timeToFirstToken = secondsSince(start);
       first = Clock::now();
@@ -88,7 +92,7 @@ Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> 
       break;
     }
     StepPart part{sequence, {&token, 1}, LogitRows::Last};
-    MOERT_ASSIGN_OR_RETURN(logits, session.step({&part, 1}));
+    MOERT_RETURN_IF_ERROR(session.advance({&part, 1}));
     ++length;
   }
   if (result.ids.size() > 1)

@@ -77,18 +77,26 @@ public:
   ProgramRunner(const CompiledProgram &program, std::span<const MemorySpan> weights,
                 std::span<const MemorySpan> globals, Device &device, bool record);
 
+  // Input `index` lies in `memory` of the device, which somebody else fills, from the next
+  // prepare() on.
+  void borrowInput(std::size_t index, MemorySpan memory);
   // Fixes the symbols and everything that follows from them. `shapes` has a shape for each input,
   // `states` the pools. After a success input() may be filled and run() called; after a failure
   // prepare() must succeed first.
   Status prepare(std::span<const Shape> shapes, std::span<const MemorySpan> states);
 
-  // On the host: inputs until run(), outputs after it.
+  // On the host: inputs after prepare() until run(), outputs after it. Not inputs that are
+  // borrowed.
   std::span<std::byte> input(std::size_t index) { return inputs.onHost(index); }
   std::span<std::byte> output(std::size_t index) { return outputs.onHost(index); }
+  MemorySpan outputOnDevice(std::size_t index) const { return outputs.onDevice(index); }
   const Shape &outputShape(std::size_t index) const { return outputDimensions[index]; }
 
   // Returns when the outputs are there.
   Status run();
+  // Queues: the outputs stay on the device, until fetch() brings them to the host.
+  Status start();
+  Status fetch();
 
   // For the load program: before each command `acquire` is called for each weight of it and must
   // set its address in the span that the constructor was given; after it, `release`. The work is
@@ -122,9 +130,10 @@ private:
   MemorySpan locate(CompiledProgram::Operand operand, std::span<const MemorySpan> states) const;
   std::string commandName(std::size_t index) const;
   std::string symbolsToString() const;
-  CommandList commandList() const;
-  Status runRecorded();
-  Status runProfiled();
+  CommandList commandList(bool fetches) const;
+  Status queue(bool fetches);
+  Status runRecorded(bool fetches);
+  Status runProfiled(bool fetches);
   void note(const ReadyCommand &each, CommandTime time, double programBegin);
 
   const CompiledProgram *program;
@@ -135,9 +144,11 @@ private:
   bool recording;
 
   bool prepared = false;
+  bool isRunning = false; // perhaps: inputs on the host are still being read
   std::vector<std::int64_t> symbols;
   std::vector<Shape> lastShapes;
   std::vector<MemorySpan> lastStates;
+  std::vector<MemorySpan> borrowed; // by input; no address: the runner's own
   TensorBlock inputs, outputs;
   std::vector<DeviceMemory> arenas;
   std::vector<Shape> outputDimensions;

@@ -8,23 +8,39 @@
 
 namespace moert {
 
-CommandList ProgramRunner::commandList() const {
-  return {ready, scratchNeeded, inputs.transfer(), outputs.transfer()};
+CommandList ProgramRunner::commandList(bool fetches) const {
+  return {ready, scratchNeeded, inputs.transfer(), fetches ? outputs.transfer() : Transfer()};
 }
 
 Status ProgramRunner::run() {
-  assert(prepared);
-  if (profiling)
-    return runProfiled();
-  if (!recording)
-    MOERT_RETURN_IF_ERROR(device->run(commandList()));
-  else
-    MOERT_RETURN_IF_ERROR(runRecorded());
+  MOERT_RETURN_IF_ERROR(queue(/*fetches=*/true));
+  isRunning = false;
   return hostAccessible ? Status() : device->synchronise();
 }
 
+Status ProgramRunner::start() { return queue(/*fetches=*/false); }
+
+Status ProgramRunner::fetch() {
+  if (hostAccessible)
+    return {};
+  isRunning = false;
+  Transfer transfer = outputs.transfer();
+  if (transfer.bytes == 0)
+    return device->synchronise();
+  return device->download({transfer.host, transfer.bytes}, {transfer.device, transfer.bytes});
+}
+
+Status ProgramRunner::queue(bool fetches) {
+  assert(prepared);
+  isRunning = !hostAccessible;
+  if (profiling)
+    return runProfiled(fetches);
+  return recording ? runRecorded(fetches) : device->run(commandList(fetches));
+}
+
 // What runs for the second time will run often: it is recorded then.
-Status ProgramRunner::runRecorded() {
+Status ProgramRunner::runRecorded(bool fetches) {
+  key.back() = fetches;
   RecordingCache::Entry &entry = recordings.find(key);
   if (entry.recording) {
     MOERT_ASSIGN_OR_RETURN(bool holds, device->replay(*entry.recording));
@@ -33,21 +49,21 @@ Status ProgramRunner::runRecorded() {
     entry.recording.reset();
   }
   if (!std::exchange(entry.ranBefore, true) || entry.isRefused)
-    return device->run(commandList());
-  MOERT_ASSIGN_OR_RETURN(entry.recording, device->record(commandList()));
+    return device->run(commandList(fetches));
+  MOERT_ASSIGN_OR_RETURN(entry.recording, device->record(commandList(fetches)));
   if (entry.recording) {
     MOERT_ASSIGN_OR_RETURN(bool holds, device->replay(*entry.recording));
     if (holds)
       return {};
   }
   entry.isRefused = !entry.recording;
-  return device->run(commandList());
+  return device->run(commandList(fetches));
 }
 
-Status ProgramRunner::runProfiled() {
+Status ProgramRunner::runProfiled(bool fetches) {
   times.resize(ready.size());
   double begin = timeline ? timeline->now() : 0;
-  MOERT_RETURN_IF_ERROR(device->runProfiled(commandList(), times));
+  MOERT_RETURN_IF_ERROR(device->runProfiled(commandList(fetches), times));
   double seconds = timeline ? timeline->now() - begin : 0;
   for (std::size_t i = 0; i < ready.size(); ++i)
     note(ready[i], times[i], begin);

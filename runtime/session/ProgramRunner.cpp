@@ -13,9 +13,10 @@ ProgramRunner::ProgramRunner(const CompiledProgram &program, std::span<const Mem
       // Where the host runs the commands itself, nothing is faster than doing so.
       recording(record && !hostAccessible),
       symbols(static_cast<std::size_t>(program.source().symbols_size())),
-      inputs(program.inputShapes.size()), outputs(program.outputShapes.size()),
-      arenas(program.arenaScales.size()), outputDimensions(program.outputShapes.size()),
-      scales(program.arenaScales.size()), measured(program.commands.size()) {
+      borrowed(program.inputShapes.size()), inputs(program.inputShapes.size()),
+      outputs(program.outputShapes.size()), arenas(program.arenaScales.size()),
+      outputDimensions(program.outputShapes.size()), scales(program.arenaScales.size()),
+      measured(program.commands.size()) {
   std::size_t operands = 0, sizes = 0, maps = 0;
   for (const CompiledProgram::Command &command : program.commands) {
     operands += command.operands.size();
@@ -93,11 +94,21 @@ Status ProgramRunner::bindSymbols(std::span<const Shape> shapes, std::span<const
   return problems.toStatus(ErrorCode::InvalidArgument);
 }
 
+void ProgramRunner::borrowInput(std::size_t index, MemorySpan memory) {
+  if (borrowed[index] == memory)
+    return;
+  borrowed[index] = memory;
+  prepared = false;
+}
+
 Status ProgramRunner::prepare(std::span<const Shape> shapes, std::span<const MemorySpan> states) {
   const moec::bundle::Program &source = program->source();
   if (shapes.size() != program->inputShapes.size() ||
       states.size() != static_cast<std::size_t>(source.states_size()))
     return {ErrorCode::Internal, "wrong number of inputs or states"};
+  if (isRunning)
+    MOERT_RETURN_IF_ERROR(device->synchronise());
+  isRunning = false;
   if (prepared && std::equal(shapes.begin(), shapes.end(), lastShapes.begin(), lastShapes.end()) &&
       std::equal(states.begin(), states.end(), lastStates.begin(), lastStates.end()))
     return {};
@@ -130,8 +141,17 @@ Status ProgramRunner::resize(std::span<const Shape> shapes) {
     bytes = *size;
     return {};
   };
-  for (std::size_t i = 0; i < shapes.size(); ++i)
-    MOERT_RETURN_IF_ERROR(measure(inputs.size(i), source.inputs(static_cast<int>(i)), shapes[i]));
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const moec::bundle::Tensor &input = source.inputs(static_cast<int>(i));
+    MOERT_RETURN_IF_ERROR(measure(inputs.size(i), input, shapes[i]));
+    if (!borrowed[i].data)
+      continue;
+    if (inputs.size(i) > borrowed[i].bytes)
+      return {ErrorCode::Internal, "input " + inQuotes(input.name()) + " needs " +
+                                       std::to_string(inputs.size(i)) + " bytes and has " +
+                                       std::to_string(borrowed[i].bytes)};
+    inputs.size(i) = 0;
+  }
   for (std::size_t i = 0; i < outputDimensions.size(); ++i) {
     const moec::bundle::Tensor &output = source.outputs(static_cast<int>(i));
     Shape &shape = outputDimensions[i];
@@ -194,7 +214,7 @@ MemorySpan ProgramRunner::locate(CompiledProgram::Operand operand,
   case CompiledProgram::Kind::Global:
     return globals[operand.index];
   case CompiledProgram::Kind::Input:
-    return inputs.onDevice(operand.index);
+    return borrowed[operand.index].data ? borrowed[operand.index] : inputs.onDevice(operand.index);
   case CompiledProgram::Kind::Output:
     return outputs.onDevice(operand.index);
   case CompiledProgram::Kind::State:
@@ -257,8 +277,8 @@ Status ProgramRunner::readyCommands(std::span<const MemorySpan> states) {
   return problems.toStatus(ErrorCode::InvalidData);
 }
 
-// Sizes and the addresses of states; everything else in a recording moves only when it is thrown
-// away.
+// Sizes, the addresses of states and of borrowed inputs, and whether outputs are fetched;
+// everything else in a recording moves only when it is thrown away.
 void ProgramRunner::makeKey() {
   key.clear();
   for (const Shape &shape : lastShapes)
@@ -267,6 +287,9 @@ void ProgramRunner::makeKey() {
     key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(state.data)));
     key.push_back(static_cast<std::int64_t>(state.bytes));
   }
+  for (const MemorySpan &input : borrowed)
+    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(input.data)));
+  key.push_back(false);
 }
 
 } // namespace moert

@@ -6,23 +6,6 @@
 
 namespace moert {
 
-namespace {
-
-// NaN never wins against a number.
-float orLowest(float value) {
-  return std::isnan(value) ? -std::numeric_limits<float>::infinity() : value;
-}
-
-} // namespace
-
-std::int32_t greedyToken(std::span<const float> logits) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < logits.size(); ++i)
-    if (orLowest(logits[i]) > orLowest(logits[best]))
-      best = i;
-  return static_cast<std::int32_t>(best);
-}
-
 Result<Sampler> Sampler::create(const SamplingOptions &options) {
   Problems problems("sampling");
   if (!std::isfinite(options.temperature) || options.temperature < 0)
@@ -46,58 +29,16 @@ double Sampler::uniform() {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-std::int32_t Sampler::sample(std::span<const float> logits) {
-  if (options.temperature == 0 || options.topK == 1)
-    return greedyToken(logits);
-  order.resize(logits.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    order[i] = static_cast<std::int32_t>(i);
-  auto better = [&](std::int32_t a, std::int32_t b) {
-    float x = orLowest(logits[static_cast<std::size_t>(a)]);
-    float y = orLowest(logits[static_cast<std::size_t>(b)]);
-    return x != y ? x > y : a < b;
-  };
-  std::size_t kept = logits.size();
-  if (options.topK > 0 && static_cast<std::uint64_t>(options.topK) < kept)
-    kept = static_cast<std::size_t>(options.topK);
-  // The whole order is needed for top-p only; its head for top-k.
-  if (kept < order.size())
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
-                      better);
-  else if (options.topP < 1)
-    std::sort(order.begin(), order.end(), better);
-  order.resize(kept);
-
-  float highest = orLowest(logits[static_cast<std::size_t>(greedyToken(logits))]);
-  if (std::isinf(highest)) // all -inf, or a +inf that takes all
-    return greedyToken(logits);
-  weights.resize(kept);
-  double sum = 0;
-  for (std::size_t i = 0; i < kept; ++i) {
-    double distance = static_cast<double>(orLowest(logits[static_cast<std::size_t>(order[i])])) -
-                      static_cast<double>(highest);
-    weights[i] = std::exp(distance / options.temperature);
-    sum += weights[i];
-  }
-  if (options.topP < 1) {
-    double target = sum * options.topP, reached = 0;
-    std::size_t last = 0;
-    while (last < kept && reached < target)
-      reached += weights[last++];
-    kept = std::max<std::size_t>(last, 1);
-    sum = reached;
-  }
-  double point = uniform() * sum;
-  for (std::size_t i = 0; i < kept; ++i) {
-    point -= weights[i];
-    if (point < 0)
-      return order[i];
-  }
-  // Rounding can leave a rest; the last token with any weight takes it.
-  std::size_t last = kept - 1;
-  while (last > 0 && weights[last] == 0)
-    --last;
-  return order[last];
+TokenChoice Sampler::next(std::size_t row) {
+  TokenChoice choice;
+  choice.row = row;
+  constexpr double hottest = std::numeric_limits<float>::max();
+  choice.temperature = static_cast<float>(std::min(options.temperature, hottest));
+  choice.topK = static_cast<std::int32_t>(std::min<std::int64_t>(options.topK, INT32_MAX));
+  choice.topP = options.topP;
+  if (options.temperature != 0 && options.topK != 1)
+    choice.random = uniform();
+  return choice;
 }
 
 } // namespace moert

@@ -1,12 +1,10 @@
-// Chooses the next token from a row of logits.
+// How tokens are chosen while generating: options, and the random numbers.
 #ifndef MOERT_SESSION_SAMPLER_H
 #define MOERT_SESSION_SAMPLER_H
 
-#include "runtime/base/Status.h"
+#include "runtime/session/Session.h"
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 namespace moert {
 
@@ -22,19 +20,15 @@ struct SamplingOptions {
 class Sampler {
 public:
   static Result<Sampler> create(const SamplingOptions &options);
-  // Equal logits: the lowest id first. NaN counts as the lowest value. `logits` is not empty.
-  std::int32_t sample(std::span<const float> logits);
+  // How to choose the next token, from this row of logits.
+  TokenChoice next(std::size_t row);
 
 private:
   explicit Sampler(const SamplingOptions &options) : options(options), random(options.seed) {}
   double uniform(); // [0, 1)
   SamplingOptions options;
   std::uint64_t random; // splitmix64's state
-  std::vector<std::int32_t> order;
-  std::vector<double> weights;
 };
-
-std::int32_t greedyToken(std::span<const float> logits);
 
 } // namespace moert
 

@@ -59,7 +59,18 @@ Result<std::uint64_t> Session::length(Sequence sequence) const {
   return content->length;
 }
 
-Result<Logits> Session::step(std::span<const StepPart> parts) { return state->step(parts); }
+Result<Logits> Session::step(std::span<const StepPart> parts) {
+  MOERT_RETURN_IF_ERROR(state->advance(parts));
+  return state->logits();
+}
+
+Status Session::advance(std::span<const StepPart> parts) { return state->advance(parts); }
+Result<Logits> Session::logits() { return state->logits(); }
+std::size_t Session::logitRows() const { return state->logitRows(); }
+
+Result<std::span<const std::int32_t>> Session::choose(std::span<const TokenChoice> choices) {
+  return state->choose(choices);
+}
 
 Status Session::truncate(Sequence sequence, std::uint64_t length) {
   MOERT_ASSIGN_OR_RETURN(SequenceContent * content, state->find(sequence));
@@ -116,10 +127,27 @@ Status Session::restore(Sequence sequence, const Snapshot &snapshot) {
   return {};
 }
 
-void Session::setProfiling(bool on) { state->runner.setProfiling(on); }
-std::vector<ProfileEntry> Session::profile() const { return state->runner.profile(); }
+void Session::setProfiling(bool on) {
+  state->runner.setProfiling(on);
+  if (state->sampler)
+    state->sampler->setProfiling(on);
+}
+
+std::vector<ProfileEntry> Session::profile() const {
+  std::vector<ProfileEntry> result = state->runner.profile();
+  if (state->sampler)
+    for (ProfileEntry &entry : state->sampler->profile())
+      result.push_back(std::move(entry));
+  return result;
+}
+
 std::uint64_t Session::stateBytes() const { return state->store->bytes(); }
-std::uint64_t Session::arenaBytes() const { return state->runner.arenaBytes(); }
-std::size_t Session::launchCount() const { return state->runner.launchCount(); }
+std::uint64_t Session::arenaBytes() const {
+  return state->runner.arenaBytes() + (state->sampler ? state->sampler->arenaBytes() : 0);
+}
+
+std::size_t Session::launchCount() const {
+  return state->runner.launchCount() + (state->sampler ? state->sampler->launchCount() : 0);
+}
 
 } // namespace moert

@@ -53,6 +53,15 @@ struct Logits {
   }
 };
 
+// How one token is chosen from a row of the last step's logits. NaN counts as -inf.
+struct TokenChoice {
+  std::size_t row = 0;
+  float temperature = 0; // 0: the largest logit; of equal ones that of the lowest token
+  std::int32_t topK = 0; // only among the k largest logits; 0: all
+  double topP = 1;       // only the fewest likely tokens whose probabilities reach this sum
+  double random = 0;     // in [0, 1)
+};
+
 class SessionState;
 
 // A copy of a sequence's state at one point. Cheap: blocks are shared until somebody writes to
@@ -91,6 +100,15 @@ public:
   // Appends tokens to one or several different sequences: prefill, decode and any mix. Token ids
   // must lie in [0, vocabulary), lengths within the limit.
   Result<Logits> step(std::span<const StepPart> parts);
+  // The same, but the logits stay on the device: for choose(), or for logits(), any number of times
+  // until the next step. Returns perhaps before the device has begun; a fault of the device shows
+  // in one of the next calls then.
+  Status advance(std::span<const StepPart> parts);
+  Result<Logits> logits();
+  std::size_t logitRows() const; // of the last step
+  // Chooses a token for each of `choices`, on the device: nothing but the tokens comes to the host.
+  // They live until the session's next call.
+  Result<std::span<const std::int32_t>> choose(std::span<const TokenChoice> choices);
 
   // Forgets everything after the first `length` tokens. Recurrent states cannot go back: then only
   // 0 or the present length is possible; take snapshots instead.
@@ -105,7 +123,7 @@ public:
   std::vector<ProfileEntry> profile() const;
   std::uint64_t stateBytes() const; // taken by state pools now
   std::uint64_t arenaBytes() const; // taken by temporaries now
-  // Launches of one step.
+  // Launches of the last step and of choosing tokens after it.
   std::size_t launchCount() const;
 
 private:

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +27,10 @@ public:
   SessionState(std::shared_ptr<const Model> model, const CompiledProgram &program,
                const SessionOptions &options);
 
-  Result<Logits> step(std::span<const StepPart> parts);
+  Status advance(std::span<const StepPart> parts);
+  Result<Logits> logits();
+  std::size_t logitRows() const { return logitRowsThere; }
+  Result<std::span<const std::int32_t>> choose(std::span<const TokenChoice> choices);
 
   Result<SequenceContent *> find(Sequence sequence);
   // Adds to the shares of everything that `content` uses, or gives them up.
@@ -36,7 +40,8 @@ public:
   std::shared_ptr<const Model> model;
   const moec::bundle::LanguageModel &language;
   ProgramRunner runner;
-  std::shared_ptr<StateStore> store; // shared with snapshots
+  std::optional<ProgramRunner> sampler; // chooses tokens; none: an old bundle
+  std::shared_ptr<StateStore> store;    // shared with snapshots
   std::unordered_map<std::uint64_t, SequenceContent> sequences;
   std::uint64_t nextSequence = 1;
   std::uint64_t maximumTokens; // 0: unbounded
@@ -55,12 +60,18 @@ private:
   Status prepareRunner(std::span<const StepPart> parts, const Sizes &sizes);
   void fillInputs(std::span<const StepPart> parts, const Sizes &sizes);
   std::uint64_t blocksFor(std::uint64_t tokens) const;
+  void prepareSampler(const SessionOptions &options);
   std::int32_t *input(int index);
 
   // Indices of the entry's inputs; -1: it has none of this kind.
   int tokensInput, positionsInput, tokenSequencesInput, sequenceOffsetsInput, blockTableInput,
       stateSlotsInput, logitRowsInput;
   int logitsOutput;
+  std::size_t logitRowsThere = 0; // of the last step
+  // Indices of the sampler's inputs, its output, and its shapes.
+  std::size_t samplerLogits, samplerRows, temperatureInput, topKInput, topPInput, randomInput,
+      tokensOutput;
+  std::vector<ProgramRunner::Shape> samplerShapes;
   std::vector<ProgramRunner::Shape> shapes;
   std::vector<SequenceContent *> members; // of the step at hand, by part
 };

@@ -1,4 +1,4 @@
-// One ragged step of a session.
+// One ragged step of a session. SessionChoice.cpp chooses tokens after it.
 #include "runtime/base/CheckedMath.h"
 #include "runtime/session/SessionState.h"
 
@@ -30,6 +30,7 @@ SessionState::SessionState(std::shared_ptr<const Model> model, const CompiledPro
   logitsOutput = program.outputIndex(language.logits());
   shapes.resize(static_cast<std::size_t>(program.source().inputs_size()));
   runner.setProfiling(options.profile, options.timeline);
+  prepareSampler(options);
 }
 
 Result<SequenceContent *> SessionState::find(Sequence sequence) {
@@ -61,8 +62,9 @@ std::uint64_t SessionState::blocksFor(std::uint64_t tokens) const {
              : 0;
 }
 
-Result<Logits> SessionState::step(std::span<const StepPart> parts) {
+Status SessionState::advance(std::span<const StepPart> parts) {
   Sizes sizes;
+  logitRowsThere = 0;
   MOERT_RETURN_IF_ERROR(check(parts, sizes));
   MOERT_RETURN_IF_ERROR(reserveState(parts));
   Status status = takeBlocks(parts);
@@ -70,7 +72,7 @@ Result<Logits> SessionState::step(std::span<const StepPart> parts) {
     status = prepareRunner(parts, sizes);
   if (status.isOk()) {
     fillInputs(parts, sizes);
-    status = runner.run();
+    status = runner.start();
   }
   if (!status.isOk()) {
     giveBackBlocks(parts);
@@ -78,9 +80,15 @@ Result<Logits> SessionState::step(std::span<const StepPart> parts) {
   }
   for (std::size_t i = 0; i < parts.size(); ++i)
     members[i]->length += parts[i].tokens.size();
+  logitRowsThere = static_cast<std::size_t>(sizes.rows);
+  return {};
+}
+
+Result<Logits> SessionState::logits() {
+  MOERT_RETURN_IF_ERROR(runner.fetch());
   auto output = static_cast<std::size_t>(logitsOutput);
-  return Logits{reinterpret_cast<const float *>(runner.output(output).data()),
-                static_cast<std::size_t>(sizes.rows), language.vocabulary()};
+  return Logits{reinterpret_cast<const float *>(runner.output(output).data()), logitRowsThere,
+                language.vocabulary()};
 }
 
 Status SessionState::check(std::span<const StepPart> parts, Sizes &sizes) {

@@ -24,6 +24,8 @@ Result<bool> TensorBlock::resize(Device &device, std::string_view what) {
   std::uint64_t room = (end + granule - 1) / granule * granule;
   MOERT_ASSIGN_OR_RETURN(DeviceMemory fresh, device.allocate(room, what));
   if (!device.isHostAccessible()) {
+    // One copy brings what lies between tensors, too, and nobody writes there.
+    MOERT_RETURN_IF_ERROR(device.set(fresh.span(), std::byte(0)));
     MOERT_ASSIGN_OR_RETURN(hostMemory, device.allocateHost(room, what));
   }
   deviceMemory = std::move(fresh); // both, or neither

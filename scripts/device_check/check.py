@@ -1,13 +1,17 @@
-"""check.py [DEVICE]: everything that prepare put beside this file, on a device ("cuda"): one JSON file and one table."""
+"""check.py [DEVICE] [--sanitize]: everything that prepare put beside this file, on a device ("cuda"): one JSON file and one table. With
+--sanitize also the ops under compute-sanitizer, which takes some minutes."""
 
+import argparse
 import json
 import os
 import sys
 import traceback
 
+import check_blocks
 import check_model
 import check_ops
 import moert
+import sanitize
 
 # Bundle, and whether steps are kept as CUDA graphs.
 MODELS = [("f32", True), ("f32", False), ("f32-ptx", True), ("bf16", True), ("bf16-invariant", True)]
@@ -37,9 +41,13 @@ def problems(name, record):
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
-    device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("device", nargs="?", default="cuda")
+    parser.add_argument("--sanitize", action="store_true")
+    arguments = parser.parse_args()
+    device = arguments.device
     library = moert.Library(f"{here}/libmoert.so")
-    result, failed = {"models": [], "ops": None}, 0
+    result, failed = {"models": [], "graphs": {}, "ops": None}, 0
     print(f"{'gptoss-tiny':16} {'graphs':6} {'logits':>9} {'rms':>8} {'perplexity':>11} {'prompt 512':>11} {'token':>9}  problems")
     for name, graphs in MODELS:
         try:
@@ -53,9 +61,27 @@ def main():
             print(f"{name:16} {record['problems'][0]}", flush=True)
         failed += bool(record["problems"])
         result["models"].append({"name": name, "graphs": graphs, **record})
+    for name in ("f32", "bf16"):
+        record = check_model.check_graphs(library, f"{here}/gptoss-tiny-{name}.moeb", f"{here}/data", device)
+        result["graphs"][name] = record
+        failed += bool(sum(record["differ"].values()) or record["wrong_tokens"])
+        print(f"{name}: with and without graphs " + ", ".join(f"{count} steps differ at batch {batch}" for batch, count
+                                                              in record["differ"].items())
+              + f"; {record['wrong_tokens']} tokens chosen wrongly", flush=True)
     result["ops"] = check_ops.check(library, f"{here}/ops", device)
     print(f"ops: {result['ops']['passed']} cases agree with the interpreter, {result['ops']['failed']} do not")
     print("\n".join(result["ops"]["failures"][:20]))
+    result["blocks"] = check_blocks.check(library, f"{here}/blocks", device)
+    print(f"building blocks: {result['blocks']['passed']} programs give exact results, {result['blocks']['failed']} do not")
+    print("\n".join(result["blocks"]["failures"]), end="")
+    failed += result["blocks"]["failed"]
+    if arguments.sanitize:
+        result["sanitizer"] = sanitize.sanitize(here, device)
+        for tool, record in result["sanitizer"].items():
+            failed += not record["sound"]
+            print(f"{tool}: {record['errors']} errors in {record['passed']} cases of {record['tokens']} tokens, {record['failed']} cases fail",
+                  flush=True)
+            print(record.get("output", "")[:3000], end="")
     with open(f"{here}/result.json", "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
     sys.exit(bool(failed or result["ops"]["failed"]))

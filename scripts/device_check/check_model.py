@@ -53,6 +53,45 @@ def differences(logits, reference):
     return {"largest": float(np.abs(logits - reference).max()), "rms": rms, "wrong_argmax": wrong}
 
 
+GREEDY = (0.0, 0, 1.0, 0.0)
+
+
+def decode(session, prompts, steps):
+    """Each sequence goes on with the tokens that the device chooses. Gives the logits of all steps, and how many tokens are not those of
+    the largest logits."""
+    sequences, rows, wrong = [session.sequence() for _ in prompts], [], 0
+    tokens = prompts
+    for _ in range(steps):
+        session.advance(list(zip(sequences, tokens)))
+        chosen = session.choose([(row, *GREEDY) for row in range(len(sequences))])
+        rows.append(session.logits())
+        wrong += int((rows[-1].argmax(1) != chosen).sum())
+        tokens = [[token] for token in chosen]
+    for sequence in sequences:
+        session.release(sequence)
+    return np.stack(rows), wrong
+
+
+def check_graphs(library, bundle, data, device, steps=24):
+    """Steps that are replayed as graphs against the same steps launched one by one, for one sequence and for eight: by batch, how many
+    steps differ in a bit, and how many tokens are chosen wrongly."""
+    ids = np.load(f"{data}/eval_tokens.npy").astype(np.int32)
+    record = {"differ": {}, "wrong_tokens": 0}
+    for batch in (1, 8):
+        prompts, results = [ids[i * 100:i * 100 + 3 + 7 * i] for i in range(batch)], []
+        for graphs in (True, False):
+            model = library.load(bundle, device, graphs)
+            session = model.session()
+            for _ in range(2 if graphs else 1):  # all steps of the second time are replayed
+                logits, wrong = decode(session, prompts, steps)
+                results.append(logits)
+                record["wrong_tokens"] += wrong
+            session.close()
+            model.close()
+        record["differ"][str(batch)] = sum(int((each != results[0]).any((1, 2)).sum()) for each in results[1:])
+    return record
+
+
 def check(library, bundle, data, device, full=True, graphs=True):
     record = {"bundle": os.path.basename(bundle)}
     started = time.time()

@@ -1,32 +1,23 @@
-"""The programs that prepare_ops.py made, on a device, against the interpreter's results."""
+"""The programs that prepare_ops.py made, on a device, against the interpreter's results.
+
+    check_ops.py DEVICE TOKENS...    those cases and the blocks alone, as one line of JSON: what runs under compute-sanitizer"""
 
 import json
+import os
+import sys
 
 import numpy as np
 
+import check_blocks
 import moert
+from compare import compare, widen
 
 
-def widen(array, kind):
-    return (array.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else array
-
-
-def compare(got, expected, kind, roundings):
-    """What is wrong, or None."""
-    got = widen(got, kind)
-    if got.shape != expected.shape:
-        return f"shape {got.shape}, expected {expected.shape}"
-    if kind == "i32":
-        different = int((got != expected).sum())
-        return f"{different} of {got.size} integers differ" if different else None
-    a, b = got.astype(np.float64), expected.astype(np.float64)
-    distance = float(np.sqrt(((a - b) ** 2).sum() / max((b**2).sum(), 1e-30)))
-    return None if distance <= (1e-5 if kind == "f32" else 2.5e-3 * roundings**0.5) else f"relative RMS {distance:.3g}"
-
-
-def check(library, folder, device):
+def check(library, folder, device, sizes=None):
     failures, passed, models = [], 0, {}
     for case in json.load(open(f"{folder}/cases.json")):
+        if sizes and case.get("tokens") not in sizes:
+            continue
         name = f"{case['program']}, {case.get('tokens')} tokens"
         try:
             if "error" in case:
@@ -36,7 +27,7 @@ def check(library, folder, device):
             data = np.load(f"{folder}/{case['data']}.npz")
             inputs = {each: (kind, data[f"in.{each}"]) for each, kind in case["inputs"].items()}
             outputs = models[case["program"]].run(inputs)
-            problems = [compare(outputs[f"out{i}"], data[f"out.out{i}"], kind, case["roundings"])
+            problems = [compare(widen(outputs[f"out{i}"], kind), data[f"out.out{i}"], kind, case["roundings"])
                         for i, kind in enumerate(case["results"])]
         except moert.Error as error:
             problems = [str(error)]
@@ -46,3 +37,11 @@ def check(library, folder, device):
     for model in models.values():
         model.close()
     return {"passed": passed, "failed": len(failures), "failures": failures}
+
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    library = moert.Library(f"{here}/libmoert.so")
+    ops = check(library, f"{here}/ops", sys.argv[1], [int(size) for size in sys.argv[2:]])
+    blocks = check_blocks.check(library, f"{here}/blocks", sys.argv[1])
+    print(json.dumps({key: ops[key] + blocks[key] for key in ops}))

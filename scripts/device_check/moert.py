@@ -7,7 +7,7 @@ import numpy as np
 
 # Element types that numpy has, by their number in moert.h.
 TYPES = {1: np.float32, 2: np.float16, 3: np.uint16, 4: np.float64, 7: np.int8, 9: np.int32, 10: np.int64, 12: np.uint8}
-NUMBERS = {"f32": 1, "f16": 2, "bf16": 3, "i32": 9, "i64": 10, "i8": 7, "u8": 12}
+NUMBERS = {"f32": 1, "f16": 2, "bf16": 3, "f64": 4, "i32": 9, "i64": 10, "i8": 7, "u8": 12}
 LOGITS_NONE, LOGITS_LAST, LOGITS_ALL = 0, 1, 2
 
 
@@ -33,6 +33,10 @@ class Logits(ctypes.Structure):
     _fields_ = [("data", POINTER(ctypes.c_float)), ("rows", c_size_t), ("vocabulary", c_size_t)]
 
 
+class Choice(ctypes.Structure):
+    _fields_ = [("row", c_uint64), ("temperature", ctypes.c_float), ("top_k", c_int32), ("top_p", c_double), ("random", c_double)]
+
+
 class GenerateOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("maximum_tokens", c_uint64), ("temperature", c_double), ("top_k", c_int64), ("top_p", c_double),
                 ("seed", c_uint64), ("ignore_end", c_uint32), ("reserved", c_uint32), ("chunk", c_uint64), ("on_token", c_void_p),
@@ -49,7 +53,7 @@ class Library:
         for name in ("message", "location", "hint"):
             getattr(self.c, f"moert_error_{name}").restype = c_char_p
         for name in ("bundle_open", "model_load", "model_run", "session_create", "session_step", "sequence_create", "sequence_release",
-                     "sequence_fork", "sequence_truncate", "generate"):
+                     "session_advance", "session_logits", "session_choose", "sequence_fork", "sequence_truncate", "generate"):
             getattr(self.c, f"moert_{name}").restype = c_void_p
         self.c.moert_tensors_get.restype = POINTER(Tensor)
         self.c.moert_tensors_count.restype = c_size_t
@@ -122,17 +126,31 @@ class Session:
 
     def step(self, parts, wanted=LOGITS_ALL):
         """parts: list of (sequence, tokens). Gives the logits, f32 [rows, vocabulary]."""
+        self.advance(parts, wanted)
+        return self.logits()
+
+    def advance(self, parts, wanted=LOGITS_LAST):
+        """The same, but the logits stay on the device."""
         array, keep = (StepPart * len(parts))(), []
         for each, (sequence, tokens) in zip(array, parts):
             tokens = np.ascontiguousarray(tokens, np.int32)
             keep.append(tokens)
             each.sequence, each.count, each.logits = sequence, len(tokens), wanted
             each.tokens = tokens.ctypes.data_as(POINTER(c_int32))
+        self.library.call("session_advance", self.handle, array, c_size_t(len(parts)), None)
+
+    def logits(self):
         logits = Logits()
-        self.library.call("session_step", self.handle, array, c_size_t(len(parts)), byref(logits))
+        self.library.call("session_logits", self.handle, byref(logits))
         if not logits.rows:
             return np.zeros((0, logits.vocabulary), np.float32)
         return np.ctypeslib.as_array(logits.data, (logits.rows, logits.vocabulary)).copy()
+
+    def choose(self, choices):
+        """choices: list of (row, temperature, top_k, top_p, random). Gives the tokens, chosen on the device."""
+        array, tokens = (Choice * len(choices))(*choices), (c_int32 * len(choices))()
+        self.library.call("session_choose", self.handle, array, c_size_t(len(choices)), tokens)
+        return list(tokens)
 
     def generate(self, prompt, count):
         prompt = np.ascontiguousarray(prompt, np.int32)

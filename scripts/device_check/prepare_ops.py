@@ -10,16 +10,12 @@ import numpy as np
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, f"{root}/test/Integration")
+from compare import widen
 from differential_programs import encode, make
 
 folder, seed, count, target = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 tools = f"{root}/build/bin"
 os.makedirs(folder, exist_ok=True)
-
-
-def numbers(file):
-    x = np.load(file)
-    return (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if x.dtype.kind == "V" else x
 
 
 cases = []
@@ -39,14 +35,14 @@ for program in make(folder, seed, count):
                 np.save(file, x.view("V2") if dtype == "bf16" else x)
             arrays[f"in.{name}"], types[name] = x, str(dtype)
         expected = [f"{folder}/expected{i}.npy" for i in range(len(program.results))]
-        command = [f"{tools}/moec-interpret", source, f"--entry={program.name}"]
+        command = [f"{tools}/moec-interpret", source, f"--entry={program.name}", "--cache-blocks=2048"]
         command += [f"--input={i}={file}" for i, file in enumerate(files)] + [f"--output={i}={file}" for i, file in enumerate(expected)]
         subprocess.run(command, check=True, capture_output=True)
-        for i, file in enumerate(expected):
-            arrays[f"out.out{i}"] = numbers(file)
-        name = f"{program.name}-{tokens}"
-        np.savez(f"{folder}/{name}.npz", **arrays)
         kinds = [kind.split("x")[-1].rstrip(">") for _, kind in program.results]
+        for i, (file, kind) in enumerate(zip(expected, kinds)):
+            arrays[f"out.out{i}"] = widen(np.load(file), kind)
+        name = f"{program.name}-{tokens}"
+        np.savez_compressed(f"{folder}/{name}.npz", **arrays)
         cases.append({"program": program.name, "tokens": tokens, "data": name, "inputs": types, "results": kinds,
                       "roundings": program.roundings})
 with open(f"{folder}/cases.json", "w") as file:

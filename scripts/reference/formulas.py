@@ -8,8 +8,10 @@ import numpy as np
 
 
 def round_to(dtype, x):
-    """The nearest numbers of 'f32', 'bf16' or 'f16' as float64, halves to even, rounded once."""
+    """The nearest numbers of 'f64', 'f32', 'bf16' or 'f16' as float64, halves to even, rounded once."""
     x = np.asarray(x, np.float64)
+    if dtype == "f64":
+        return x
     if dtype == "f32":
         return x.astype(np.float32).astype(np.float64)
     if dtype == "f16":
@@ -177,3 +179,24 @@ def attention(query, keys, values, positions, sequences, scale, window=0, softca
             probability = softmax(score)
             out[t, h] = probability[: len(k)] @ np.where(visible[:, None], v[:, h // group], 0.0)
     return out
+
+
+def sample(logits, temperature, top_k, top_p, random):
+    """One token from one row, by exact integers from the weights on."""
+    x = np.where(np.isnan(logits), -np.inf, logits)
+    order = sorted(range(len(x)), key=lambda column: (-x[column], column))
+    if not temperature >= 2.0**-126 or top_k == 1 or np.isinf(x.max()):
+        return order[0]
+    weights = [int(2.0**40 * math.exp((value - x.max()) / temperature)) if value > -np.inf else 0 for value in x]
+    kept = order[:top_k] if top_k > 0 else order
+    if top_p < 1:
+        total = sum(weights[column] for column in kept)
+        wanted = min(max(math.ceil(top_p * float(total)), 1), total)
+        sums = np.cumsum([weights[column] for column in kept], dtype=object)
+        kept = kept[:1 + next(i for i, reached in enumerate(sums) if reached >= wanted)]
+    total, running = sum(weights[column] for column in kept), 0
+    point = min(math.floor(random * float(total)), total - 1)
+    for column in sorted(kept):
+        running += weights[column]
+        if running > point:
+            return column

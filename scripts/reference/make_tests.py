@@ -11,6 +11,7 @@ import numpy as np
 import cases_attention
 import cases_dense
 import cases_routing
+import cases_sampling
 from mlir_text import write
 
 # Numbers of 16 bits are rounded once on both sides and must be equal; for f32 the mathematical functions of two libraries may
@@ -21,7 +22,7 @@ TOLERANCE = "--relative-tolerance=1e-6 --absolute-tolerance=1e-7"
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
-    for module in (cases_dense, cases_routing, cases_attention):
+    for module in (cases_dense, cases_routing, cases_attention, cases_sampling):
         for name, (generate, aliases) in families(module).items():
             # Each family has a generator of its own, so that a new case does not change the other files.
             cases = list(generate(np.random.default_rng(sum(map(ord, name)))))
@@ -41,6 +42,8 @@ def families(module):
     if module is cases_routing:
         return {"route": (module.routes, ""), "group_tokens": (module.groups, ""), "experts": (module.experts, ""),
                 "grouped_linear": (module.grouped, "")}
+    if module is cases_sampling:
+        return {"sample": (module.samples, "")}
     return {"attention": (module.attentions, "")}
 
 

@@ -8,8 +8,8 @@ from formulas import round_to
 def bits(dtype, x):
     """The elements' bytes; floats must be numbers of the type."""
     x = np.asarray(x)
-    if dtype in ("f32", "f16"):
-        return x.astype({"f32": "<f4", "f16": "<f2"}[dtype]).tobytes()
+    if dtype in ("f64", "f32", "f16"):
+        return x.astype({"f64": "<f8", "f32": "<f4", "f16": "<f2"}[dtype]).tobytes()
     if dtype == "bf16":
         return (x.astype("<f4").view("<u4") >> 16).astype("<u2").tobytes()
     if dtype == "i8":

@@ -5,7 +5,6 @@ import struct
 
 import numpy as np
 
-SIZES = {"f32": 4, "bf16": 2, "f16": 2, "i32": 4, "i8": 1}
 FILE_TYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16", "i32": "I32", "i8": "I8"}
 
 
@@ -14,7 +13,7 @@ def encode(dtype, x):
     x = np.asarray(x)
     if dtype == "bf16":
         return (x.astype("<f4").view("<u4") >> 16).astype("<u2")
-    return x.astype({"f32": "<f4", "f16": "<f2", "i32": "<i4", "i8": "u1"}[dtype])
+    return x.astype({"f32": "<f4", "f16": "<f2", "f64": "<f8", "i32": "<i4", "i8": "u1"}[dtype])
 
 
 class Weights:
@@ -44,18 +43,18 @@ class Weights:
 
 
 class Program:
-    """One function. Inputs have a token count T in front, named alike in all of them."""
+    """One function. Inputs have a token count T in front, named alike in all of them, or what `sizes` names."""
 
     def __init__(self, name, weights, rng):
         self.name, self.weights, self.rng = name, weights, rng
-        self.arguments, self.lines, self.results, self.makers = [], [], [], {}
+        self.arguments, self.caches, self.lines, self.results, self.makers = [], [], [], [], {}
         self.roundings = 1  # how many kernels in a row round to 16 bits
 
-    def input(self, name, dtype, shape, make):
+    def input(self, name, dtype, shape, make, sizes=("tokens",)):
         """make(tokens) -> array."""
-        kind = "tensor<?x" + "".join(f"{n}x" for n in shape) + dtype + ">"
-        dims = ", ".join(['"tokens"'] + [f'"{n}"' for n in shape])
-        self.arguments.append(f'%{name}: {kind} {{moe.name = "{name}", moe.dims = ["tokens"]}}')
+        kind = "tensor<" + "?x" * len(sizes) + "".join(f"{n}x" for n in shape) + dtype + ">"
+        dims = ", ".join(f'"{each}"' for each in sizes)
+        self.arguments.append(f'%{name}: {kind} {{moe.name = "{name}", moe.dims = [{dims}]}}')
         self.makers[name] = (dtype, make)
         return kind
 
@@ -70,13 +69,16 @@ class Program:
         self.line(f"%{result} = {op}")
         return kind
 
-    def matrix(self, result, dtype, *shape):
-        """A weight of the type, or 'mxfp4'. The numbers have a size that keeps products near 1."""
+    def matrix(self, result, dtype, *shape, edit=None):
+        """A weight of the type, or 'mxfp4'. The numbers have a size that keeps products near 1. `edit` may change codes and scales."""
         if dtype != "mxfp4":
             return self.weight(result, dtype, self.rng.normal(size=shape) / np.sqrt(shape[-1]))
         rows = shape[:-1]
-        codes = self.weight(result + "_codes", "i8", self.rng.integers(0, 256, size=(*rows, shape[-1] // 2)))
-        scales = self.weight(result + "_scales", "i8", self.rng.integers(120, 127, size=(*rows, shape[-1] // 32)))
+        codes = self.rng.integers(0, 256, size=(*rows, shape[-1] // 2))
+        scales = self.rng.integers(120, 127, size=(*rows, shape[-1] // 32))
+        if edit:
+            edit(codes, scales)
+        codes, scales = self.weight(result + "_codes", "i8", codes), self.weight(result + "_scales", "i8", scales)
         kind = f"!moe.block_tensor<[{', '.join(map(str, shape))}], mxfp4>"
         self.line(f"%{result} = moe.assemble_blocks %{result}_codes, %{result}_scales : {codes}, {scales} -> {kind}")
         return kind
@@ -85,7 +87,7 @@ class Program:
         kinds = [kind for _, kind in self.results]
         named = [f'{kind} {{moe.name = "out{i}"}}' for i, kind in enumerate(kinds)]
         values = ", ".join(f"%{value}" for value, _ in self.results)
-        return "\n".join([f"func.func @{self.name}({', '.join(self.arguments)}) -> ({', '.join(named)}) attributes {{moe.entry}} {{",
+        return "\n".join([f"func.func @{self.name}({', '.join(self.arguments + self.caches)}) -> ({', '.join(named)}) attributes {{moe.entry}} {{",
                           *self.lines, f"  return {values} : {', '.join(kinds)}", "}"]) + "\n"
 
 
@@ -94,10 +96,10 @@ def tensor(dtype, *shape):
 
 
 def linear(p, rng):
-    dtype = rng.choice(["f32", "bf16"])
-    weight_type = rng.choice(["f32", "bf16", "mxfp4"]) if dtype == "f32" else rng.choice(["bf16", "mxfp4"])
-    k = int(rng.choice([32, 64, 96] if weight_type == "mxfp4" else [1, 5, 16, 33, 64, 100]))
-    n = int(rng.choice([1, 7, 16, 31, 48, 130]))
+    dtype = rng.choice(["f32", "bf16", "f16"])
+    weight_type = rng.choice(["f32", "bf16", "f16", "mxfp4"] if dtype == "f32" else [dtype, "bf16", "mxfp4"])
+    k = int(rng.choice([32, 64, 96, 160] if weight_type == "mxfp4" else [1, 5, 16, 33, 64, 100, 160]))
+    n = int(rng.choice([1, 7, 16, 31, 48, 130, 258, 320]))
     x, w, y = p.normal("x", dtype, k), p.matrix("w", weight_type, n, k), tensor(dtype, n)
     plain_type = "bf16" if weight_type == "mxfp4" else weight_type
     optional = ""
@@ -114,11 +116,12 @@ def linear(p, rng):
 
 
 def norm(p, rng):
-    dtype, shape = rng.choice(["f32", "bf16"]), [[int(rng.choice([1, 7, 64, 100]))], [3, int(rng.choice([8, 33]))]][rng.integers(2)]
+    dtype, shape = rng.choice(["f32", "bf16", "f16"]), [[int(rng.choice([1, 7, 64, 100]))], [3, int(rng.choice([8, 33]))]][rng.integers(2)]
     x = p.normal("x", dtype, *shape)
     weight = f" weight(%w : {p.weight('w', 'f32', rng.normal(size=shape[-1]))})" if rng.random() < 0.8 else ""
     if rng.random() < 0.3:
-        p.line(f"%y = moe.layer_norm %x{weight} {{epsilon = 1.0e-5}} : {x}")
+        bias = f" bias(%b : {p.weight('b', 'bf16', rng.normal(size=shape[-1]))})" if rng.random() < 0.5 else ""
+        p.line(f"%y = moe.layer_norm %x{weight}{bias} {{epsilon = 1.0e-5}} : {x}")
     else:
         offset = ", unit_offset" if weight and rng.random() < 0.3 else ""
         p.line(f"%y = moe.rms_norm %x{weight} {{epsilon = 1.0e-5{offset}}} : {x}")
@@ -147,30 +150,41 @@ def rows(p, rng):
 
 
 def route_text(p, rng, experts, k):
-    """Logits without ties; the op and the types of its results."""
-    logits = p.normal("logits", "f32", experts)
+    """The op and the types of its results. Some rows have ties, some have logits that are no number or infinite."""
+    def make(tokens):
+        logits = rng.normal(size=(tokens, experts))
+        tied, odd = rng.random(tokens) < 0.2, rng.random(tokens) < 0.1
+        logits[tied] = np.round(logits[tied])
+        logits[odd[:, None] & (rng.random((tokens, experts)) < 0.3)] = np.nan
+        logits[odd[:, None] & (rng.random((tokens, experts)) < 0.2)] = -np.inf
+        return logits
+
+    logits = p.input("logits", "f32", (experts,), make)
     score = rng.choice(["softmax", "sigmoid", "sqrt_softplus"])
     attributes = [f"top_k = {k}"] + (["renormalize"] if rng.random() < 0.6 else []) + (["scale = 2.5"] if rng.random() < 0.3 else [])
     bias = f" bias(%bias : {p.weight('bias', 'f32', rng.normal(size=experts))})" if score != "softmax" and rng.random() < 0.5 else ""
-    if score != "softmax" and experts % 4 == 0 and k <= experts // 2 and rng.random() < 0.5:
-        attributes += ["groups = 4", "top_groups = 2"]
+    groups, top = [(4, 2), (4, 3), (8, 1), (2, 1), (3, 2)][rng.integers(5)]
+    if score != "softmax" and experts % groups == 0 and k <= experts // groups * top and rng.random() < 0.7:
+        attributes += [f"groups = {groups}", f"top_groups = {top}"]
     w, i = tensor("f32", k), tensor("i32", k)
     p.line(f"%w, %i = moe.route {score}(%logits){bias} {{{', '.join(attributes)}}} : {logits} -> {w}, {i}")
     return w, i
 
 
 def route(p, rng):
-    experts = int(rng.choice([1, 4, 16, 40, 130]))
+    experts = int(rng.choice([1, 4, 16, 24, 40, 130, 256]))
     w, i = route_text(p, rng, experts, int(rng.integers(1, min(experts, 8) + 1)))
     p.results = [("w", w), ("i", i)]
 
 
 ACTIVATIONS = ["<silu>", "<gelu>", "<gelu_tanh>", "<relu>", "<silu, interleaved = true>", "<situ, alpha = 25.0, beta = 4.0>",
+               "<situ, alpha = 0.0, beta = 3.0, interleaved = true>", "<relu, interleaved = true>", "<gelu, interleaved = true>",
                "<swiglu, alpha = 1.702, beta = 1.0, limit = 7.0, interleaved = true>", "<swiglu, alpha = 1.702, beta = 1.0, limit = 1.0>"]
 
 
 def experts(p, rng):
-    dtype, weight_type = rng.choice(["f32", "bf16"]), rng.choice(["bf16", "mxfp4"])
+    dtype = rng.choice(["f32", "bf16", "f16"])
+    weight_type = rng.choice(["bf16", "mxfp4", "f16" if dtype == "f16" else "bf16"])
     step = 32 if weight_type == "mxfp4" else 1
     hidden, inner = step * int(rng.choice([1, 2, 3])), step * int(rng.choice([1, 2, 3]))
     if step == 1:
@@ -188,6 +202,181 @@ def experts(p, rng):
         optional += f" residual(%r : {p.normal('r', dtype, hidden)})"
     p.line(f"%y = moe.experts %x to %i, %w gate_up(%up : {up}) down(%down : {down}){optional} {rng.choice(ACTIVATIONS)} : {x}, {i}, {w} -> {x}")
     p.results = [("y", x)]
+
+
+def chosen_experts(p, rng):
+    """Experts with choices that are given: some are -1, some experts have no token, and some tokens no expert. Blocks of weights with
+    the smallest and the largest scales meet inputs that keep products near 1; one expert of one result has no number."""
+    dtype, activation = rng.choice(["f32", "bf16"]), rng.choice(ACTIVATIONS)
+    hidden, inner, result = int(rng.choice([64, 160, 320])), int(rng.choice([96, 128, 160])), int(rng.choice([64, 258, 320]))
+    count, k = int(rng.choice([1, 4, 9])), int(rng.choice([1, 3, 6]))
+    tiny, huge, none = 0, 254, 255
+    extreme = rng.permutation(hidden // 32)[:2]  # the blocks of the smallest and of the largest scale
+
+    def make_input(tokens):
+        x = rng.normal(size=(tokens, hidden)).reshape(tokens, hidden // 32, 32)
+        x[:, extreme[0]] *= 2.0**116  # sums of products with codes, before they are scaled, stay below 2^127
+        x[:, extreme[1]] = rng.choice([-1, 1], size=(tokens, 32)) * rng.uniform(1, 2, size=(tokens, 32)) * 2.0**-126
+        return x.reshape(tokens, hidden)
+
+    def make_choices(tokens):
+        used = rng.permutation(count)[:max(1, count // 2)]
+        choices = rng.choice(np.append(used, -1), size=(tokens, k))
+        choices[rng.random(tokens) < 0.1] = -1
+        return choices
+
+    def edit_up(codes, scales):
+        scales[..., extreme[0]], scales[..., extreme[1]] = tiny, huge
+        codes.reshape(*scales.shape, 16)[..., extreme[1], :] &= 0xBB  # at most 1.5: larger ones would be infinite
+
+    def edit_down(codes, scales):
+        scales[0, 1, 1] = none
+
+    x, y = p.input("x", dtype, (hidden,), make_input), tensor(dtype, result)
+    w, i = p.normal("w", "f32", k), p.input("i", "i32", (k,), make_choices)
+    up = p.matrix("up", "mxfp4", count, 2 * inner, hidden, edit=edit_up)
+    down = p.matrix("down", "mxfp4", count, result, inner, edit=edit_down)
+    bias = f" gate_up_bias(%ub : {p.weight('ub', 'bf16', rng.normal(size=(count, 2 * inner)))})" if rng.random() < 0.5 else ""
+    p.line(f"%y = moe.experts %x to %i, %w gate_up(%up : {up}) down(%down : {down}){bias} {activation} : {x}, {i}, {w} -> {y}")
+    p.results = [("y", y)]
+
+
+def dequantize(p, rng):
+    """Every code with every scale, those that are no number included."""
+    dtype, rows = rng.choice(["f32", "bf16"]), 256
+    codes = np.tile(np.arange(256, dtype=np.uint8).reshape(8, 32), (rows // 8, 1))
+    scales = np.repeat(np.arange(rows), 2).reshape(rows, 2)
+    codes, scales = p.weight("codes", "i8", codes), p.weight("scales", "i8", scales)
+    blocks, y, x = f"!moe.block_tensor<[{rows}, 64], mxfp4>", f"tensor<{rows}x64x{dtype}>", p.normal("x", "f32", 1)
+    p.line(f"%b = moe.assemble_blocks %codes, %scales : {codes}, {scales} -> {blocks}")
+    p.line(f"%y = moe.dequantize %b : {blocks} -> {y}")
+    p.line(f"%z = arith.addf %x, %x : {x}")
+    p.results = [("y", y), ("z", x)]
+
+
+class Step:
+    """Sequences that have a past and get tokens: shuffled blocks, some shared by two sequences, some with tokens behind the sequence's
+    end that do not belong to it any more."""
+
+    def __init__(self, rng, tokens, block):
+        count = min(int(rng.integers(1, 7)), max(tokens, 1))
+        cuts = np.sort(rng.permutation(np.arange(1, tokens))[:count - 1]) if count > 1 else []
+        new = np.diff([0, *cuts, tokens]).astype(int)
+        past, tables, free = [], [], 0
+        self.past, self.new = [], []  # (sequence, position)
+        for sequence in range(count):
+            length, shared = int(rng.choice([0, 1, block - 1, block, block + 3, 70, 150])), []
+            if sequence > 0 and rng.random() < 0.4:  # a fork, cut to whole blocks
+                length = past[-1] // block * block
+                shared = tables[-1][:length // block]
+            end = length + max(new[sequence], int(rng.integers(0, 2 * block)))
+            own = -(-end // block) - len(shared)
+            self.past += [(sequence, position) for position in range(len(shared) * block, end)]
+            self.new += [(sequence, length + i) for i in range(new[sequence])]
+            tables.append([*shared, *range(free, free + own)])
+            free += own
+            past.append(length)
+        self.pool = free + int(rng.integers(1, 4))
+        places = rng.permutation(self.pool)
+        self.table = np.full((count, max(map(len, tables)) + int(rng.integers(1, 3))), -1)
+        for row, table in zip(self.table, tables):
+            row[:len(table)] = places[table]
+
+    def sequences(self, which):
+        return np.array([sequence for sequence, _ in which], np.int32)
+
+    def positions(self, which):
+        return np.array([position for _, position in which], np.int32)
+
+
+def attention(p, rng):
+    """A cache is filled, gets the step's tokens, and is attended to."""
+    heads, block = int(rng.choice([1, 2, 3])), int(rng.choice([4, 8, 16, 32, 64]))
+    queries, key_dim, value_dim = heads * int(rng.choice([1, 2, 3, 5, 8])), int(rng.choice([8, 20, 24, 64, 128])), int(rng.choice([8, 24, 64, 128]))
+    dtype = rng.choice(["f32", "bf16", "f16"])
+    element, steps = rng.choice(["f32", dtype]), {}
+
+    def step(tokens):
+        if tokens not in steps:
+            steps[tokens] = Step(rng, tokens, block)
+        return steps[tokens]
+
+    def past_rows(*shape):
+        return lambda tokens: rng.normal(size=(len(step(tokens).past), *shape))
+
+    cache = f"!moe.cache<kv_heads = {heads}, key_dim = {key_dim}, value_dim = {value_dim}, block = {block}, {element}>"
+    p.caches.append(f'%cache: {cache} {{moe.name = "cache"}}')
+    table = p.input("table", "i32", (), lambda tokens: step(tokens).table, ("sequences", "blocks"))
+    p.input("pool", "i32", (), lambda tokens: np.zeros(step(tokens).pool), ("cache_blocks",))
+    old = p.input("old_positions", "i32", (), lambda tokens: step(tokens).positions(step(tokens).past), ("past",))
+    p.input("old_sequences", "i32", (), lambda tokens: step(tokens).sequences(step(tokens).past), ("past",))
+    old_keys = p.input("old_keys", dtype, (heads, key_dim), past_rows(heads, key_dim), ("past",))
+    old_values = p.input("old_values", dtype, (heads, value_dim), past_rows(heads, value_dim), ("past",))
+    new = p.input("positions", "i32", (), lambda tokens: step(tokens).positions(step(tokens).new))
+    p.input("sequences", "i32", (), lambda tokens: step(tokens).sequences(step(tokens).new))
+    keys, values = p.normal("keys", dtype, heads, key_dim), p.normal("values", dtype, heads, value_dim)
+    query, y = p.normal("query", dtype, queries, key_dim), tensor(dtype, queries, value_dim)
+
+    # Rotated rows are rounded by the interpreter, not by kernels.
+    rotary = ""
+    if dtype == "f32" and rng.random() < 0.6:
+        frequencies = ", ".join(f"{0.7 ** i:.6f}" for i in range(key_dim // 2 - int(rng.integers(2))))
+        rotary = f"rotary = #moe.rotary<[{frequencies}], magnitude = 1.25{rng.choice(['', ', interleaved'])}>"
+    for k, v, at, of, kinds in (("old_keys", "old_values", "old_positions", "old_sequences", (old_keys, old_values, cache, old, old, table)),
+                                ("keys", "values", "positions", "sequences", (keys, values, cache, new, new, table))):
+        p.line(f"moe.kv_append %{k}, %{v} into %cache at (%{at}, %{of}, %table) {{{rotary}}} : {', '.join(kinds)}")
+    attributes = [f"scale = {1 / np.sqrt(key_dim):.6f}"] + [rotary] * bool(rotary)
+    window, softcap = int(rng.choice([0, 1, 6, 17, 70, 1000])), float(rng.choice([0, 1.5, 20]))
+    attributes += [f"window = {window}"] * bool(window) + [f"softcap = {softcap:.1f}"] * bool(softcap)
+    sinks = f" sinks(%sinks : {p.weight('sinks', 'bf16', rng.normal(size=queries))})" if rng.random() < 0.5 else ""
+    p.line(f"%y = moe.attention %query over %cache at (%positions, %sequences, %table){sinks} {{{', '.join(attributes)}}} : "
+           f"{query}, {cache}, {new}, {new}, {table} -> {y}")
+    p.results = [("y", y)]
+
+
+def sample(p, rng):
+    """Rows with ties, infinities and numbers that are none; options within and beyond what they can be."""
+    width = int(rng.choice([1, 2, 31, 32, 33, 1000, 8193, 20011]))
+
+    def count_rows(tokens):
+        return min(max(tokens, 1), 20)
+
+    def make_logits(tokens):
+        tokens = count_rows(tokens)
+        logits = (rng.normal(size=(tokens, width)) * rng.choice([0.1, 1, 4, 30], size=(tokens, 1))).astype(np.float32)
+        some = rng.random((tokens, width))
+        for row, kind in enumerate(rng.integers(0, 12, size=tokens)):
+            if kind == 0:
+                logits[row] = np.round(logits[row])
+            elif kind == 1:
+                logits[row] = -0.0
+                logits[row, some[row] < 0.5] = 0.0
+            elif kind in (2, 3):
+                logits[row, some[row] < 0.5] = np.nan
+                logits[row, some[row] > 0.5 * kind / 2] = -np.inf
+            elif kind == 4:
+                logits[row, some[row] == some[row].max()] = np.inf
+            elif kind == 5:
+                logits[row] = np.where(some[row] < 0.5, -3e38, 3e38)
+            elif kind == 6:
+                logits[row] *= 1e-40
+            elif kind == 7:
+                logits[row] = np.where(some[row] < 0.5, np.nan, -np.inf)
+        return logits
+
+    def pick(*choices):
+        return lambda tokens: rng.choice(choices, size=tokens)
+
+    logits = p.input("logits", "f32", (width,), make_logits, ("rows",))
+    rows = p.input("rows", "i32", (), lambda tokens: rng.integers(0, count_rows(tokens), size=tokens))
+    temperature = p.input("temperature", "f32", (), pick(0, 1e-42, 1e-30, 0.3, 0.8, 1, 1, 5, 3e38))
+    top_k = p.input("top_k", "i32", (), pick(-1, 0, 0, 1, 2, 5, 50, width // 2, width - 1, width, width + 1, 2**31 - 1))
+    top_p = p.input("top_p", "f64", (), pick(-1, 0, 1e-9, 0.1, 0.5, 0.9, 0.95, 0.999999, 1, 1, 2, np.nan))
+    random = p.input("random", "f64", (), lambda tokens: np.where(rng.random(tokens) < 0.1, rng.choice([0, 1 - 2.0**-53], size=tokens),
+                                                                  rng.random(tokens)))
+    p.line(f"%y = moe.sample %logits rows(%rows) temperature(%temperature) top_k(%top_k) top_p(%top_p) random(%random) : "
+           f"{logits}, {rows}, {temperature}, {top_k}, {top_p}, {random} -> {tensor('i32')}")
+    p.results = [("y", tensor("i32"))]
 
 
 def elementwise(p, rng):
@@ -235,7 +424,7 @@ def products(p, rng):
 
 def layer(p, rng):
     """norm, router, experts, residual: what passes fuse."""
-    dtype, hidden, count = rng.choice(["f32", "bf16"]), 64, 4
+    dtype, hidden, count = rng.choice(["f32", "bf16"]), 256, 4  # wide: one row has to average over roundings
     p.roundings = 3
     x, plain = p.normal("x", dtype, hidden), "bf16"
     p.line(f"%h = moe.rms_norm %x weight(%n : {p.weight('n', plain, rng.normal(size=hidden))}) {{epsilon = 1.0e-5}} : {x}")
@@ -260,7 +449,8 @@ def many_choices(p, rng):
         p.results += [(f"y{k}", x), (f"i{k}", i)]
 
 
-FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices]
+FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
+            dequantize]
 
 
 def make(folder, seed, count):

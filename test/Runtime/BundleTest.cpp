@@ -35,7 +35,7 @@ moec::bundle::Program &step(Manifest &manifest) {
 void writeOneVariant(const std::string &folder) {
   Manifest manifest = makeTestBundle(folder);
   manifest.mutable_variants()->DeleteSubrange(0, 1);
-  manifest.mutable_variants(0)->mutable_entries()->RemoveLast();
+  manifest.mutable_variants(0)->mutable_entries()->DeleteSubrange(1, 1);
   ASSERT_TRUE(isOk(writeManifest(folder, manifest)));
 }
 
@@ -353,6 +353,11 @@ TEST(Bundle, EveryRuleOfTheManifestIsChecked) {
       {"eos token 99", [](Manifest &m) { m.mutable_language_model()->add_eos_tokens(99); }},
       {"the file 'tokenizer.json' is not among", [](Manifest &m) { m.mutable_language_model()->set_tokenizer("tokenizer.json"); }},
       {"maximum_tokens", [](Manifest &m) { m.mutable_language_model()->set_maximum_tokens(UINT64_MAX); }},
+      {"sampler: no entry 'none'", [](Manifest &m) { m.mutable_language_model()->set_sampler("none"); }},
+      {"sampler: the input 'logits' is missing", [](Manifest &m) { m.mutable_language_model()->set_sampler("plain"); }},
+      {"sampler: the input 'top_p' has another type or rank", [](Manifest &m) { m.mutable_variants(1)->mutable_entries(2)->mutable_inputs(4)->set_type(moec::bundle::F32); }},
+      {"sampler: the output 'tokens' is missing", [](Manifest &m) { m.mutable_variants(1)->mutable_entries(2)->mutable_outputs(0)->set_name("x"); }},
+      {"do not have the 33 columns", [](Manifest &m) { m.mutable_language_model()->set_vocabulary(33); }},
       {"no entry 'other'", [](Manifest &m) { m.mutable_language_model()->set_entry("other"); }},
       {"tokens: the entry has no input 'x'", [](Manifest &m) { m.mutable_language_model()->set_tokens("x"); }},
       {"has two meanings", [](Manifest &m) { m.mutable_language_model()->set_tokens("positions"); }},

@@ -7,6 +7,7 @@
 typedef int i32;
 typedef long long i64;
 typedef float f32;
+typedef double f64;
 #define GLOBAL __attribute__((address_space(1)))
 #define KERNEL __attribute__((nvptx_kernel))
 #define THREAD __nvvm_read_ptx_sreg_tid_x()
@@ -68,6 +69,19 @@ KERNEL void logits(GLOBAL const f32 *hidden, GLOBAL const i32 *rows, GLOBAL f32 
       (i32)((value - 7 * v) * (value - 7 * v) % 1009);
   ROLLED for (i64 v = THREAD; v < vocabulary; v += THREADS) result[row * vocabulary + v] =
       -(f32)space[v];
+}
+
+KERNEL void choose(GLOBAL const f32 *logits, GLOBAL const i32 *rows, GLOBAL const f32 *temperature,
+                   GLOBAL const i32 *topK, GLOBAL const f64 *topP, GLOBAL const f64 *random,
+                   GLOBAL i32 *tokens, i64 s, i64 vocabulary) {
+  if (THREAD != 0)
+    return;
+  i64 token = WORKGROUP, best = 0;
+  GLOBAL const f32 *row = logits + rows[token] * vocabulary;
+  ROLLED for (i64 v = 1; v < vocabulary; ++v) if (row[v] > row[best]) best = v;
+  if (temperature[token] != 0)
+    best = (i64)(random[token] * (f64)vocabulary);
+  tokens[token] = (i32)best;
 }
 
 KERNEL void increment(GLOBAL const f32 *x, GLOBAL f32 *y, i64 n0, i64 m, i64 n1, i64 m1) {

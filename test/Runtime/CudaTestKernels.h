@@ -323,6 +323,78 @@ $L__BB4_3:
 $L__BB4_4:
  ret;
 }
+.visible .entry choose(
+ .param .u64 .ptr .global .align 1 choose_param_0,
+ .param .u64 .ptr .global .align 1 choose_param_1,
+ .param .u64 .ptr .global .align 1 choose_param_2,
+ .param .u64 .ptr .global .align 1 choose_param_3,
+ .param .u64 .ptr .global .align 1 choose_param_4,
+ .param .u64 .ptr .global .align 1 choose_param_5,
+ .param .u64 .ptr .global .align 1 choose_param_6,
+ .param .u64 choose_param_7,
+ .param .u64 choose_param_8
+)
+{
+ .reg .pred %p<6>;
+ .reg .b32 %r<6>;
+ .reg .b64 %rd<28>;
+ mov.u32 %r1, %tid.x;
+ setp.ne.b32 %p1, %r1, 0;
+ @%p1 bra $L__BB11_7;
+ ld.param.b64 %rd11, [choose_param_8];
+ ld.param.b64 %rd8, [choose_param_2];
+ mov.u32 %r2, %ctaid.x;
+ cvt.u64.u32 %rd1, %r2;
+ setp.lt.s64 %p2, %rd11, 2;
+ mov.b64 %rd27, 0;
+ @%p2 bra $L__BB11_4;
+ ld.param.b64 %rd7, [choose_param_1];
+ ld.param.b64 %rd6, [choose_param_0];
+ mul.wide.u32 %rd12, %r2, 4;
+ add.s64 %rd13, %rd7, %rd12;
+ ld.global.s32 %rd14, [%rd13];
+ mul.lo.s64 %rd2, %rd11, %rd14;
+ shl.b64 %rd15, %rd2, 2;
+ add.s64 %rd3, %rd6, %rd15;
+ add.s64 %rd16, %rd15, %rd6;
+ add.s64 %rd25, %rd16, 4;
+ mov.b64 %rd27, 0;
+ mov.b64 %rd26, 1;
+$L__BB11_3:
+ .pragma "nounroll";
+ ld.global.b32 %r3, [%rd25];
+ shl.b64 %rd17, %rd27, 2;
+ add.s64 %rd18, %rd3, %rd17;
+ ld.global.b32 %r4, [%rd18];
+ setp.gt.f32 %p3, %r3, %r4;
+ selp.b64 %rd27, %rd26, %rd27, %p3;
+ add.s64 %rd26, %rd26, 1;
+ add.s64 %rd25, %rd25, 4;
+ setp.eq.b64 %p4, %rd11, %rd26;
+ @%p4 bra $L__BB11_4;
+ bra.uni $L__BB11_3;
+$L__BB11_4:
+ ld.param.b64 %rd10, [choose_param_6];
+ shl.b64 %rd19, %rd1, 2;
+ add.s64 %rd20, %rd8, %rd19;
+ ld.global.b32 %r5, [%rd20];
+ setp.neu.f32 %p5, %r5, 0f00000000;
+ @%p5 bra $L__BB11_5;
+ bra.uni $L__BB11_6;
+$L__BB11_5:
+ ld.param.b64 %rd9, [choose_param_5];
+ cvt.rn.f64.s64 %rd4, %rd11;
+ shl.b64 %rd21, %rd1, 3;
+ add.s64 %rd5, %rd9, %rd21;
+ ld.global.b64 %rd22, [%rd5];
+ mul.rn.f64 %rd23, %rd22, %rd4;
+ cvt.rzi.s64.f64 %rd27, %rd23;
+$L__BB11_6:
+ add.s64 %rd24, %rd10, %rd19;
+ st.global.b32 [%rd24], %rd27;
+$L__BB11_7:
+ ret;
+}
 .visible .entry increment(
  .param .u64 .ptr .global .align 1 increment_param_0,
  .param .u64 .ptr .global .align 1 increment_param_1,

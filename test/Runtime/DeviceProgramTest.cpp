@@ -148,6 +148,42 @@ TEST_P(DeviceProgram, GeneratesTheSameWithAndWithoutGraphs) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
+// Batches grow and shrink, so that logits move; steps whose logits nobody asks for come in between.
+TEST_P(DeviceProgram, ChoosesTokensOfManySequences) {
+  for (bool captureGraphs : {true, false}) {
+    loadModel(false, captureGraphs);
+    ASSERT_TRUE(model);
+    auto session = Session::create(model);
+    ASSERT_TRUE(isOk(session));
+    std::vector<Sequence> sequences;
+    std::vector<Ids> histories;
+    for (unsigned i = 0; i < 40; ++i) {
+      sequences.push_back(*session->createSequence());
+      histories.push_back(randomIds(1 + i % 3, i));
+      StepPart part{sequences[i], histories[i], LogitRows::None};
+      ASSERT_TRUE(isOk(session->advance({&part, 1})));
+      EXPECT_EQ(session->logitRows(), 0u);
+    }
+    Ids next(40, 7);
+    for (std::size_t batch : {1, 3, 3, 3, 40, 40, 40, 3, 40, 1, 1}) {
+      std::vector<StepPart> parts;
+      std::vector<TokenChoice> choices(batch);
+      for (std::size_t i = 0; i < batch; ++i) {
+        histories[i].push_back(next[i]);
+        parts.push_back({sequences[i], {&next[i], 1}, LogitRows::Last});
+        choices[i].row = i;
+      }
+      ASSERT_TRUE(isOk(session->advance(parts)));
+      auto tokens = session->choose(choices);
+      ASSERT_TRUE(isOk(tokens));
+      for (std::size_t i = 0; i < batch; ++i) {
+        next[i] = (*tokens)[i];
+        ASSERT_EQ(next[i], greedyToken(expectedLogits(histories[i])));
+      }
+    }
+  }
+}
+
 // Two threads hand over steps, recordings and copies at once.
 TEST_P(DeviceProgram, SeveralSessionsShareAModel) {
   loadModel(true);

@@ -72,19 +72,27 @@ TEST(Interface, DevicesAreNamed) {
 
 TEST(Interface, NullArgumentsAreErrors) {
   moert_bundle *bundle = nullptr;
-  for (moert_error *error :
-       {moert_bundle_open(nullptr, nullptr, &bundle), moert_bundle_open("x", nullptr, nullptr),
-        moert_bundle_verify(nullptr, nullptr, nullptr), moert_model_load(nullptr, nullptr, nullptr),
-        moert_model_run(nullptr, nullptr, nullptr, 0, nullptr),
-        moert_tokenizer_create(nullptr, nullptr),
-        moert_tokenizer_encode(nullptr, nullptr, 0, nullptr, nullptr),
-        moert_tokenizer_decode(nullptr, nullptr, 0, 0, nullptr, nullptr),
-        moert_session_create(nullptr, nullptr, nullptr), moert_sequence_create(nullptr, nullptr),
-        moert_sequence_release(nullptr, 1), moert_sequence_length(nullptr, 1, nullptr),
-        moert_sequence_truncate(nullptr, 1, 0), moert_sequence_fork(nullptr, 1, nullptr),
-        moert_snapshot_take(nullptr, 1, nullptr), moert_snapshot_restore(nullptr, 1, nullptr),
-        moert_session_step(nullptr, nullptr, 0, nullptr),
-        moert_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr)}) {
+  for (moert_error *error : {moert_bundle_open(nullptr, nullptr, &bundle),
+                             moert_bundle_open("x", nullptr, nullptr),
+                             moert_bundle_verify(nullptr, nullptr, nullptr),
+                             moert_model_load(nullptr, nullptr, nullptr),
+                             moert_model_run(nullptr, nullptr, nullptr, 0, nullptr),
+                             moert_tokenizer_create(nullptr, nullptr),
+                             moert_tokenizer_encode(nullptr, nullptr, 0, nullptr, nullptr),
+                             moert_tokenizer_decode(nullptr, nullptr, 0, 0, nullptr, nullptr),
+                             moert_session_create(nullptr, nullptr, nullptr),
+                             moert_sequence_create(nullptr, nullptr),
+                             moert_sequence_release(nullptr, 1),
+                             moert_sequence_length(nullptr, 1, nullptr),
+                             moert_sequence_truncate(nullptr, 1, 0),
+                             moert_sequence_fork(nullptr, 1, nullptr),
+                             moert_snapshot_take(nullptr, 1, nullptr),
+                             moert_snapshot_restore(nullptr, 1, nullptr),
+                             moert_session_step(nullptr, nullptr, 0, nullptr),
+                             moert_session_advance(nullptr, nullptr, 0, nullptr),
+                             moert_session_logits(nullptr, nullptr),
+                             moert_session_choose(nullptr, nullptr, 0, nullptr),
+                             moert_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr)}) {
     EXPECT_EQ(moert_error_code(error), MOERT_INVALID_ARGUMENT);
     moert_error_free(error);
   }
@@ -180,6 +188,35 @@ TEST(Interface, Generates) {
   EXPECT_FALSE(session->generate({}));
   options.temperature = -1;
   EXPECT_FALSE(session->generate(prompt, options));
+}
+
+TEST(Interface, ChoosesTokens) {
+  Fixture fixture;
+  auto session = api::Session::create(*fixture.model);
+  ASSERT_TRUE(session);
+  Ids first = {1, 2, 3}, second = {4, 5};
+  api::StepPart parts[] = {{*session->createSequence(), first},
+                           {*session->createSequence(), second}};
+  auto rows = session->advance(parts);
+  ASSERT_TRUE(rows) << rows.error().toString();
+  EXPECT_EQ(*rows, 2u);
+  api::Choice choices[] = {{1, 0, 0, 1, 0}, {0, 0, 0, 1, 0}, {0, 1, 0, 1, 0.75}};
+  auto tokens = session->choose(choices);
+  ASSERT_TRUE(tokens) << tokens.error().toString();
+  auto best = [](const std::vector<float> &logits) {
+    return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) -
+                                     logits.begin());
+  };
+  EXPECT_EQ(*tokens, (Ids{best(expectedLogitsOf(second)), best(expectedLogitsOf(first)), 24}));
+  auto logits = session->logits();
+  ASSERT_TRUE(logits);
+  ASSERT_EQ(logits->rows, 2u);
+  EXPECT_EQ(std::vector<float>(logits->row(1).begin(), logits->row(1).end()),
+            expectedLogitsOf(second));
+  choices[0].row = 2;
+  auto refused = session->choose(choices);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().location, "choice 0");
 }
 
 TEST(Interface, RunsOnPlainTensors) {

@@ -71,7 +71,7 @@ TEST(Model, LoadsAndTellsWhatItIs) {
   EXPECT_EQ((*model)->variant(), "cpu:x86-64");
   EXPECT_EQ((*model)->threads(), 3u);
   EXPECT_TRUE((*model)->isLanguageModel());
-  EXPECT_EQ((*model)->entries(), (std::vector<std::string>{"step", "plain"}));
+  EXPECT_EQ((*model)->entries(), (std::vector<std::string>{"step", "plain", "choose"}));
   EXPECT_EQ((*model)->memory().globals, 128u);
   EXPECT_EQ((*model)->memory().weights, 128u); // the plain entry reads it as it lies
   EXPECT_EQ(done, 128u);
@@ -81,7 +81,7 @@ TEST(Model, LoadsAndTellsWhatItIs) {
 TEST(Model, WeightsThatOnlyLoadReadsAreFreed) {
   TemporaryFolder folder;
   Manifest manifest = makeTestBundle(folder / "b");
-  manifest.mutable_variants(1)->mutable_entries()->RemoveLast();
+  manifest.mutable_variants(1)->mutable_entries()->DeleteSubrange(1, 1);
   ASSERT_TRUE(isOk(writeManifest(folder / "b", manifest)));
   auto model = load(folder / "b");
   ASSERT_TRUE(isOk(model));
@@ -247,7 +247,10 @@ TEST(Model, SizesAreCheckedBeforeAnythingRuns) {
       {"memory for the state of sequences",
        [](Manifest &m) { step(m).mutable_states(0)->set_bytes(UINT64_C(1) << 56); }},
       {"the entry's logits are not [rows, vocabulary]",
-       [](Manifest &m) { m.mutable_language_model()->set_vocabulary(33); }},
+       [](Manifest &m) {
+         m.mutable_language_model()->set_vocabulary(33);
+         m.mutable_language_model()->clear_sampler();
+       }},
   };
   EXPECT_TRUE(isOk(useChanged([](Manifest &) {})));
   for (const Case &each : cases) {

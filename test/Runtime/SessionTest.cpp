@@ -308,6 +308,77 @@ TEST(Generate, GreedyTokensFollowTheLogits) {
   EXPECT_EQ(session.createSequence()->id > 5, true);
 }
 
+// Rows of several sequences, in any order, more than once; the options reach the kernel.
+TEST(Session, ChoosesTokensOnTheDevice) {
+  Session session = makeSession();
+  Ids a = randomIds(5, 1), b = randomIds(3, 2);
+  StepPart parts[] = {{*session.createSequence(), a, LogitRows::All},
+                      {*session.createSequence(), b, LogitRows::Last}};
+  ASSERT_TRUE(isOk(session.advance(parts)));
+  ASSERT_EQ(session.logitRows(), 6u);
+  std::vector<TokenChoice> choices(9);
+  Ids expected;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    std::size_t row = i * 5 % 6;
+    choices[i].row = row;
+    expected.push_back(greedyToken(
+        expectedLogits(row < 5 ? std::span(a).first(row + 1) : std::span<const std::int32_t>(b))));
+  }
+  choices[4].temperature = 1;
+  choices[4].random = 0.5;
+  expected[4] = testVocabulary / 2;
+  auto tokens = session.choose(choices);
+  ASSERT_TRUE(isOk(tokens));
+  EXPECT_EQ(Ids(tokens->begin(), tokens->end()), expected);
+  EXPECT_TRUE(isOk(session.choose({})));
+  // The logits are still there.
+  auto logits = session.logits();
+  ASSERT_TRUE(isOk(logits));
+  ASSERT_EQ(logits->rows, 6u);
+  EXPECT_EQ(toVector(logits->row(5)), expectedLogits(b));
+  EXPECT_EQ(toVector(logits->row(2)), expectedLogits(std::span(a).first(3)));
+}
+
+TEST(Session, RefusesChoicesThatCannotBe) {
+  Session session = makeSession();
+  TokenChoice choice;
+  EXPECT_TRUE(fails(session.choose({&choice, 1}), ErrorCode::InvalidArgument, "0 rows of logits"));
+  Ids tokens = randomIds(2, 1), wrong = {99};
+  Sequence sequence = *session.createSequence();
+  StepPart part{sequence, tokens};
+  ASSERT_TRUE(isOk(session.advance({&part, 1})));
+  choice.row = 1;
+  EXPECT_TRUE(fails(session.choose({&choice, 1}), ErrorCode::InvalidArgument, "row 1; the last"));
+  choice = {.random = 1};
+  EXPECT_TRUE(fails(session.choose({&choice, 1}), ErrorCode::InvalidArgument, "less than 1"));
+  // A step that fails leaves no logits.
+  part.tokens = wrong;
+  EXPECT_FALSE(session.advance({&part, 1}).isOk());
+  choice = {};
+  EXPECT_TRUE(fails(session.choose({&choice, 1}), ErrorCode::InvalidArgument, "0 rows of logits"));
+  // A bundle from before there were samplers.
+  auto bundle = Bundle::open(MOERT_TEST_GOLDEN "/format-1.moeb");
+  ASSERT_TRUE(isOk(bundle));
+  auto old = Session::create(*Model::load(*bundle));
+  ASSERT_TRUE(isOk(old));
+  EXPECT_TRUE(fails(generate(*old, tokens, {}), ErrorCode::Unsupported, "compile the model again"));
+}
+
+TEST(Generate, SamplesWithTheSeedsNumbers) {
+  Session session = makeSession();
+  GenerateOptions options;
+  options.maximumTokens = 20;
+  options.ignoreEos = true;
+  options.sampling = {.temperature = 1, .seed = 5};
+  auto result = generate(session, Ids{1, 2}, options);
+  ASSERT_TRUE(isOk(result));
+  auto sampler = Sampler::create(options.sampling);
+  Ids expected;
+  for (int i = 0; i < 20; ++i)
+    expected.push_back(static_cast<std::int32_t>(sampler->next(0).random * testVocabulary));
+  EXPECT_EQ(result->ids, expected);
+}
+
 TEST(Generate, StopsAtEndOfText) {
   Session session = makeSession();
   for (std::int32_t first = 0; first < testVocabulary; ++first) {

@@ -2,6 +2,8 @@
 
 #include "test/Runtime/CudaTestKernels.h"
 
+#include <algorithm>
+
 #include <unistd.h>
 
 namespace moert::test {
@@ -54,6 +56,10 @@ std::vector<float> expectedLogits(std::span<const std::int32_t> tokens, bool rec
   for (std::int64_t v = 0; v < testVocabulary; ++v)
     logits.push_back(-static_cast<float>((hidden - 7 * v) * (hidden - 7 * v) % 1009));
   return logits;
+}
+
+std::int32_t greedyToken(std::span<const float> logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
 namespace {
@@ -204,6 +210,30 @@ void makeStep(Program &step, bool recurrent) {
   *last.get().mutable_scratch_bytes() = constant(4 * testVocabulary);
 }
 
+void makeSampler(Program &sampler) {
+  sampler.set_name("choose");
+  const Expression rows = symbol(0), samples = symbol(1), vocabulary = constant(testVocabulary);
+  const Expression twice = operate(Expression::MULTIPLY, samples, constant(2));
+  sampler.add_symbols("rows");
+  sampler.add_symbols("samples");
+  addTensor(*sampler.add_inputs(), "logits", F32, {rows, vocabulary});
+  addTensor(*sampler.add_inputs(), "rows", I32, {samples});
+  addTensor(*sampler.add_inputs(), "temperature", F32, {samples});
+  addTensor(*sampler.add_inputs(), "top_k", I32, {samples});
+  addTensor(*sampler.add_inputs(), "top_p", F64, {samples});
+  addTensor(*sampler.add_inputs(), "random", F64, {samples});
+  addTensor(*sampler.add_outputs(), "tokens", I32, {samples});
+  LaunchBuilder(sampler, "choose", samples)
+      .bind(LaunchBuilder::Input, 0, operate(Expression::MULTIPLY, rows, vocabulary))
+      .bind(LaunchBuilder::Input, 1, samples)
+      .bind(LaunchBuilder::Input, 2, samples)
+      .bind(LaunchBuilder::Input, 3, samples)
+      .bind(LaunchBuilder::Input, 4, twice)
+      .bind(LaunchBuilder::Input, 5, twice)
+      .bind(LaunchBuilder::Output, 0, samples)
+      .dimensions({samples, vocabulary});
+}
+
 // z = y = x + 1 through a buffer and a copy; w = weight.
 void makePlain(Program &plain) {
   plain.set_name("plain");
@@ -308,6 +338,7 @@ Manifest makeTestBundle(const std::string &folder, const TestBundleOptions &opti
   makeLoad(*unusable.mutable_load());
   makeStep(*unusable.add_entries(), options.recurrent);
   makePlain(*unusable.add_entries());
+  makeSampler(*unusable.add_entries());
   Variant usable = unusable;
   usable.set_target("cpu:x86-64");
   usable.clear_cpu_features();
@@ -339,6 +370,7 @@ Manifest makeTestBundle(const std::string &folder, const TestBundleOptions &opti
     model->set_state_slots("state_slots");
   model->set_logit_rows("logit_rows");
   model->set_logits("logits");
+  model->set_sampler("choose");
   model->set_vocabulary(testVocabulary);
   model->set_block_tokens(testBlockTokens);
   model->set_maximum_tokens(testMaximumTokens);

@@ -42,6 +42,9 @@ float testWeight(std::int32_t token);
 // The logits after the last of `tokens`, computed the obvious way.
 std::vector<float> expectedLogits(std::span<const std::int32_t> tokens, bool recurrent = false);
 
+// The token of the largest logit; of equal ones the lowest.
+std::int32_t greedyToken(std::span<const float> logits);
+
 moec::bundle::Expression constant(std::int64_t value);
 moec::bundle::Expression symbol(std::int64_t index);
 moec::bundle::Expression operate(moec::bundle::Expression::Operator operation,

@@ -67,6 +67,21 @@ static void logits(Arguments a, void *scratch, int64_t row) {
     floats(a, 2)[row * vocabulary + v] = -(float)space[v];
 }
 
+// logits f32[R, V], rows i32[S], temperature f32[S], top_k i32[S], top_p, random f64[S] -> tokens
+// i32[S]. One workgroup a token: the first of the largest logits; where the temperature is not 0,
+// random V. dimensions: S, V.
+static void choose(Arguments a, void *scratch, int64_t token) {
+  int64_t vocabulary = a->dimensions[1];
+  const float *row = floats(a, 0) + integers(a, 1)[token] * vocabulary;
+  int64_t best = 0;
+  for (int64_t v = 1; v < vocabulary; ++v)
+    if (row[v] > row[best])
+      best = v;
+  if (floats(a, 2)[token] != 0)
+    best = (int64_t)(((const double *)a->buffers[5])[token] * (double)vocabulary);
+  ((int32_t *)a->buffers[6])[token] = (int32_t)best;
+}
+
 // x f32[n, m] -> y f32[n, m]: y = x + 1. One workgroup a row. dimensions: n, m, n, m.
 static void increment(Arguments a, void *scratch, int64_t row) {
   for (int64_t i = row * a->dimensions[1]; i < (row + 1) * a->dimensions[1]; ++i)
@@ -113,6 +128,7 @@ static const moert_kernel_entry entries[] = {
     {"advance", advance},
     {"append", append},
     {"attend", attend},
+    {"choose", choose},
     {"double_weight", double_weight},
     {"increment", increment},
     {"logits", logits},

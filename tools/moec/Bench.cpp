@@ -92,14 +92,17 @@ Result<Shares> measureShares(Session &session, std::span<const std::int32_t> pro
   MOERT_ASSIGN_OR_RETURN(moert::Sequence sequence, session.createSequence());
   session.setProfiling(true);
   moert::StepPart part{sequence, prompt, moert::LogitRows::Last};
-  MOERT_ASSIGN_OR_RETURN(moert::Logits logits, session.step({&part, 1}));
+  const moert::TokenChoice best;
+  MOERT_RETURN_IF_ERROR(session.advance({&part, 1}));
+  MOERT_ASSIGN_OR_RETURN(std::span<const std::int32_t> chosen, session.choose({&best, 1}));
   result.prompt = groupByOp(session.profile());
   session.setProfiling(true);
   result.decodeSteps = std::min<std::uint64_t>(newTokens, 32);
   for (std::uint64_t i = 0; i < result.decodeSteps; ++i) {
-    std::int32_t token = moert::greedyToken(logits.row(0));
+    std::int32_t token = chosen.front();
     moert::StepPart next{sequence, {&token, 1}, moert::LogitRows::Last};
-    MOERT_ASSIGN_OR_RETURN(logits, session.step({&next, 1}));
+    MOERT_RETURN_IF_ERROR(session.advance({&next, 1}));
+    MOERT_ASSIGN_OR_RETURN(chosen, session.choose({&best, 1}));
   }
   result.decode = groupByOp(session.profile());
   session.setProfiling(false);

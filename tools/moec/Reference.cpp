@@ -1,6 +1,7 @@
 #include "tools/moec/Reference.h"
 
 #include "moec/Dialect/MoE/Reference/ReferenceSession.h"
+#include "moec/Dialect/MoE/Reference/Sampling.h"
 #include "moec/InitDialects.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -165,7 +166,9 @@ Result<GenerateResult> generateReference(const moert::Bundle &bundle,
   Clock::time_point first = Clock::now();
   const auto &ends = language.eos_tokens();
   while (result.ids.size() < options.maximumTokens) {
-    std::int32_t token = sampler.sample(last);
+    moert::TokenChoice choice = sampler.next(0);
+    std::int32_t token = mlir::moec::moe::sampleToken(
+        last, {choice.temperature, choice.topK, choice.topP, choice.random});
     if (!options.ignoreEos && llvm::is_contained(ends, static_cast<std::uint32_t>(token))) {
       result.reason = moert::StopReason::EndOfText;
       break;

@@ -19,6 +19,9 @@ class TensorDialect;
 } // namespace mlir
 
 namespace mlir::moec {
+namespace moe {
+class MoEDialect;
+}
 namespace plan {
 class PlanDialect;
 }

@@ -8,6 +8,15 @@ include "mlir/Pass/PassBase.td"
 // Phase opt
 //===------------------------------------------------------------------------------------------===//
 
+def AddSampler : Pass<"moec-add-sampler", "ModuleOp"> {
+  let summary = "gives a language model an entry that chooses tokens from its logits";
+  let description = [{
+    Required. In a module with `moe.language_model` the entry `sample`, of one moe.sample, joins the model's own, and the
+    attribute names it as `sampler`. A module whose attribute names one already stays as it is.
+  }];
+  let dependentDialects = ["moe::MoEDialect", "func::FuncDialect"];
+}
+
 def FuseResidual : Pass<"moec-fuse-residual"> {
   let summary = "adds a residual stream inside the op that makes the other summand";
   let description = [{

@@ -151,6 +151,8 @@ LogicalResult Exporter::addLanguageModel() {
   model.set_block_table("block_table");
   model.set_logit_rows("logit_rows");
   model.set_logits("logits");
+  if (auto sampler = attributes.getAs<StringAttr>("sampler"))
+    model.set_sampler(sampler.str());
   model.set_vocabulary(integer("vocabulary", 0));
   model.set_block_tokens(integer("block_tokens", 16));
   model.set_maximum_tokens(integer("maximum_tokens", 0));

@@ -12,6 +12,10 @@ using namespace mlir::moec;
 constexpr int64_t weightOffset = 12;
 /// The largest integer: 85 * 128 + 63. Eight sums of two products of at most 24 * 85 fit 16 bits.
 constexpr int64_t largest = 85 * 128 + 63;
+/// The step of a block whose largest number is not above this has few digits in f32, or none: it is a
+/// power of two, which needs none, a 4,096th of that below the largest number. Such numbers are enlarged
+/// before they are counted in steps.
+constexpr double smallNumber = 0x1p-100, enlargement = 0x1p64, stepsOfPower = 0x1p12;
 /// Bytes of a block of a token: two planes of 32.
 constexpr int64_t planeBytes = 2 * blockColumns;
 
@@ -49,9 +53,17 @@ void IntegerProduct::quantizeBlock(CodeBuilder &code, Value rows, Value from, Va
   // Zero, unless a number is infinite or none at all: that must show in the result.
   Value probe =
       code.sumLanes(code.add(code.sub(halves[0], halves[0]), code.sub(halves[1], halves[1])));
-  Value isUsual = code.compare(arith::CmpFPredicate::OGT, most, code.float32(0x1p-100));
-  Value inverse = code.select(isUsual, code.divide(code.float32(largest), most), code.float32(0));
-  Value halfStep = code.mul(most, code.float32(0.5 / largest));
+  Value isUsual = code.compare(arith::CmpFPredicate::OGT, most, code.float32(smallNumber));
+  Value power = bitcastTo(code, code.mul(most, code.float32(enlargement)), code.getI32Type());
+  power = bitcastTo(code, code.both(power, code.int32(0x7f800000)), code.getF32Type());
+  auto choose = [&](Value usual, Value small) { return code.select(isUsual, usual, small); };
+  Value larger = choose(code.float32(1), code.float32(enlargement));
+  // Infinite for a block of zeros, which then count as no numbers below.
+  Value inverse = choose(code.divide(code.float32(largest), most),
+                         code.divide(code.float32(stepsOfPower), power));
+  Value smallHalf = code.mul(code.mul(power, code.float32(0.5 / stepsOfPower)),
+                             code.float32(1 / enlargement));
+  Value halfStep = choose(code.mul(most, code.float32(0.5 / largest)), smallHalf);
   code.storeFloat(code.add(halfStep, probe), steps, piece);
 
   SmallVector<int64_t> order;
@@ -61,7 +73,8 @@ void IntegerProduct::quantizeBlock(CodeBuilder &code, Value rows, Value from, Va
   Value total = code.intSplat(0, lanes);
   for (int64_t half : {0, 1}) {
     Value x = vector::ShuffleOp::create(code, loc, halves[half], halves[half], order);
-    Value scaled = code.mul(x, code.broadcast(inverse, lanes));
+    Value scaled = code.mul(code.mul(x, code.broadcast(larger, lanes)),
+                            code.broadcast(inverse, lanes));
     Value isNumber = code.compare(arith::CmpFPredicate::OEQ, scaled, scaled);
     scaled = code.select(isNumber, scaled, code.floatSplat(0, lanes));
     Value rounded = math::RoundEvenOp::create(code, loc, scaled);

@@ -12,6 +12,7 @@ const KernelStrategy &getKVAppendStrategy();
 const KernelStrategy &getRouteStrategy();
 const KernelStrategy &getGroupTokensStrategy();
 const KernelStrategy &getCombineStrategy();
+const KernelStrategy &getSampleStrategy();
 
 /// ceil(rows of `tensor` / tile) * factor: the workgroups of a kernel that is cut along the tokens.
 OpFoldResult countTiles(OpBuilder &builder, Location loc, Value tensor, int64_t tile,

@@ -7,7 +7,7 @@
 
 namespace moert::cuda {
 
-// A kernel may have this much dynamic shared memory without asking.
+// A kernel may have this much shared memory without asking, its own and dynamic together.
 static constexpr std::uint32_t sharedWithoutAsking = 48 << 10;
 
 CUresult Kernels::loadModule(const std::string &image, std::string &log) {
@@ -97,7 +97,7 @@ Status Kernels::allow(Kernel &kernel, const LaunchShape &shape) const {
                                         " overlaps with the launch before it, which a driver for "
                                         "CUDA 11.8 or later can do; this one is for " +
                                         versionToString(context->driver.version())};
-  if (shape.sharedBytes > sharedWithoutAsking &&
+  if (shared > sharedWithoutAsking &&
       shape.sharedBytes > static_cast<unsigned>(kernel.dynamicShared)) {
     kernel.dynamicShared = static_cast<int>(shape.sharedBytes);
     MOERT_CUDA_RETURN_IF_ERROR(

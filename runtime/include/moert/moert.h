@@ -263,6 +263,27 @@ typedef struct moert_logits {
 MOERT_API moert_error *moert_session_step(moert_session *session, const moert_step_part *parts,
                                           size_t count, moert_logits *logits);
 
+// The same, but the logits stay on the device, for the two functions below, until the next step.
+// `rows` may be NULL; it gets the number of rows of logits.
+MOERT_API moert_error *moert_session_advance(moert_session *session, const moert_step_part *parts,
+                                             size_t count, size_t *rows);
+// Brings the last step's logits to the host.
+MOERT_API moert_error *moert_session_logits(moert_session *session, moert_logits *logits);
+
+// How one token is chosen from a row of the last step's logits.
+typedef struct moert_choice {
+  uint64_t row;
+  float temperature; // 0: the largest logit, ties to the lowest id
+  int32_t top_k;     // 0: all
+  double top_p;      // 1: all
+  double random;     // at least 0, less than 1
+} moert_choice;
+
+// Chooses a token for each of `choices`, on the device: nothing else comes to the host. `tokens`
+// has room for `count`.
+MOERT_API moert_error *moert_session_choose(moert_session *session, const moert_choice *choices,
+                                            size_t count, int32_t *tokens);
+
 //===-- Generation -------------------------------------------------------===//
 
 typedef struct moert_generate_options {

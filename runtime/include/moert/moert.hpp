@@ -125,7 +125,7 @@ struct LoadOptions {
   std::uint32_t threads = 0; // 0: one for each core that the process may use
   std::string variant = {};  // empty: the first that this machine can run
   Progress progress = {};
-  std::string device = {};   // "cpu", "cuda", "cuda:1"; empty: what the first variant that fits needs
+  std::string device = {}; // "cpu", "cuda", "cuda:1"; empty: what the first variant that fits needs
   bool captureGraphs = true; // keep steps that come again as CUDA graphs
 };
 
@@ -237,6 +237,8 @@ struct Logits {
   }
 };
 
+using Choice = moert_choice; // how one token is chosen from a row of logits
+
 using Snapshot = detail::Owner<moert_snapshot, moert_snapshot_free>;
 
 struct GenerateOptions {
@@ -296,14 +298,32 @@ public:
   }
 
   Result<Logits> step(std::span<const StepPart> parts) {
-    std::vector<moert_step_part> raw;
-    for (const StepPart &part : parts)
-      raw.push_back({part.sequence, part.tokens.data(), part.tokens.size(),
-                     static_cast<std::uint32_t>(part.logits)});
+    std::vector<moert_step_part> raw = toRaw(parts);
     moert_logits logits = {};
     if (moert_error *error = moert_session_step(get(), raw.data(), raw.size(), &logits))
       return detail::take(error);
     return Logits{logits.data, logits.rows, logits.vocabulary};
+  }
+  // The same, but the logits stay on the device, for logits() and choose(). Gives their rows.
+  Result<std::size_t> advance(std::span<const StepPart> parts) {
+    std::vector<moert_step_part> raw = toRaw(parts);
+    std::size_t rows = 0;
+    if (moert_error *error = moert_session_advance(get(), raw.data(), raw.size(), &rows))
+      return detail::take(error);
+    return rows;
+  }
+  Result<Logits> logits() {
+    moert_logits logits = {};
+    if (moert_error *error = moert_session_logits(get(), &logits))
+      return detail::take(error);
+    return Logits{logits.data, logits.rows, logits.vocabulary};
+  }
+  Result<std::vector<std::int32_t>> choose(std::span<const Choice> choices) {
+    std::vector<std::int32_t> tokens(choices.size());
+    if (moert_error *error =
+            moert_session_choose(get(), choices.data(), choices.size(), tokens.data()))
+      return detail::take(error);
+    return tokens;
   }
 
   Result<std::vector<std::int32_t>> generate(std::span<const std::int32_t> prompt,
@@ -334,6 +354,13 @@ public:
   moert_session *get() const { return owner.get(); }
 
 private:
+  static std::vector<moert_step_part> toRaw(std::span<const StepPart> parts) {
+    std::vector<moert_step_part> raw;
+    for (const StepPart &part : parts)
+      raw.push_back({part.sequence, part.tokens.data(), part.tokens.size(),
+                     static_cast<std::uint32_t>(part.logits)});
+    return raw;
+  }
   explicit Session(moert_session *session) : owner(session) {}
   detail::Owner<moert_session, moert_session_free> owner;
 };

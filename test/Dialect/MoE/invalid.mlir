@@ -702,3 +702,66 @@ func.func @combine_result(%x: tensor<6x8xf32>, %w: tensor<3x2xf32>, %i: tensor<3
   %y = moe.combine %x, %w, %i : tensor<6x8xf32>, tensor<3x2xf32>, tensor<3x2xi32> -> tensor<4x8xf32>
   return
 }
+
+// -----
+
+func.func @sample_dynamic_vocabulary(%x: tensor<?x?xf32>, %rows: tensor<2xi32>, %t: tensor<2xf32>, %k: tensor<2xi32>, %p: tensor<2xf64>, %q: tensor<2xf64>) {
+  // expected-error@+1 {{expects logits of 1 to 4194304 columns, got 'tensor<?x?xf32>'}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x?xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @sample_vocabulary_too_large(%x: tensor<?x4194305xf32>, %rows: tensor<2xi32>, %t: tensor<2xf32>, %k: tensor<2xi32>, %p: tensor<2xf64>, %q: tensor<2xf64>) {
+  // expected-error@+1 {{expects logits of 1 to 4194304 columns, got 'tensor<?x4194305xf32>'}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x4194305xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @sample_temperature(%x: tensor<?x32xf32>, %rows: tensor<2xi32>, %t: tensor<3xf32>, %k: tensor<2xi32>, %p: tensor<2xf64>, %q: tensor<2xf64>) {
+  // expected-error@+1 {{expects temperature of shape [2], got [3]}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x32xf32>, tensor<2xi32>, tensor<3xf32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @sample_top_k(%x: tensor<?x32xf32>, %rows: tensor<2xi32>, %t: tensor<2xf32>, %k: tensor<3xi32>, %p: tensor<2xf64>, %q: tensor<2xf64>) {
+  // expected-error@+1 {{expects top_k of shape [2], got [3]}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x32xf32>, tensor<2xi32>, tensor<2xf32>, tensor<3xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @sample_top_p(%x: tensor<?x32xf32>, %rows: tensor<2xi32>, %t: tensor<2xf32>, %k: tensor<2xi32>, %p: tensor<3xf64>, %q: tensor<2xf64>) {
+  // expected-error@+1 {{expects top_p of shape [2], got [3]}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x32xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<3xf64>, tensor<2xf64> -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @sample_random(%x: tensor<?x32xf32>, %rows: tensor<2xi32>, %t: tensor<2xf32>, %k: tensor<2xi32>, %p: tensor<2xf64>, %q: tensor<3xf64>) {
+  // expected-error@+1 {{expects random of shape [2], got [3]}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x32xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<2xf64>, tensor<3xf64> -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @sample_tokens(%x: tensor<?x32xf32>, %rows: tensor<2xi32>, %t: tensor<2xf32>, %k: tensor<2xi32>, %p: tensor<2xf64>, %q: tensor<2xf64>) {
+  // expected-error@+1 {{expects tokens of shape [2], got [3]}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%k) top_p(%p) random(%q)
+      : tensor<?x32xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<3xi32>
+  return
+}

@@ -145,6 +145,14 @@ func.func @grouped(%x: tensor<?x32xf32>, %i: tensor<?x2xi32>, %w: tensor<?x2xf32
   return %2 : tensor<?x32xf32>
 }
 
+// CHECK-LABEL: func.func @sample
+func.func @sample(%x: tensor<?x32xf32>, %rows: tensor<?xi32>, %t: tensor<?xf32>, %p: tensor<?xf64>) -> tensor<?xi32> {
+  // CHECK: moe.sample %{{.*}} rows(%{{.*}}) temperature(%{{.*}}) top_k(%{{.*}}) top_p(%{{.*}}) random(%{{.*}}) : tensor<?x32xf32>, tensor<?xi32>, tensor<?xf32>, tensor<?xi32>, tensor<?xf64>, tensor<?xf64> -> tensor<?xi32>
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%rows) top_p(%p) random(%p)
+      : tensor<?x32xf32>, tensor<?xi32>, tensor<?xf32>, tensor<?xi32>, tensor<?xf64>, tensor<?xf64> -> tensor<?xi32>
+  return %0 : tensor<?xi32>
+}
+
 // Every number that is not short in decimal reads back the same.
 // CHECK-LABEL: func.func @activations
 // CHECK-SAME: #moe.activation<situ, alpha = 2.5e+01, beta = 4.0e+00>

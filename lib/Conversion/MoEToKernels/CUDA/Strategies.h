@@ -18,6 +18,7 @@ const KernelStrategy &getCUDARouteStrategy();
 const KernelStrategy &getCUDASerialRouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();
 const KernelStrategy &getCUDASerialGroupTokensStrategy();
+const KernelStrategy &getCUDASampleStrategy();
 
 } // namespace mlir::moec
 

@@ -56,5 +56,6 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachRoutingModels(context);
     attachExpertModels(context);
+    attachSamplingModels(context);
   });
 }

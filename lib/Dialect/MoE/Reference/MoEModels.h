@@ -13,6 +13,7 @@ void attachRotaryModels(MLIRContext *context);
 void attachAttentionModels(MLIRContext *context);
 void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
+void attachSamplingModels(MLIRContext *context);
 
 /// The sum of products in double precision.
 double dot(ArrayRef<float> a, ArrayRef<float> b);

@@ -1,5 +1,7 @@
 #include "moec/Dialect/MoE/Reference/ReferenceSession.h"
 
+#include "moec/Dialect/MoE/Reference/Sampling.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -17,9 +19,13 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef name) {
       return function;
     return module.emitError() << "the module has no function '" << name << "'";
   }
+  // The entry that chooses tokens is not the model.
+  StringAttr sampler;
+  if (auto language = module->getAttrOfType<DictionaryAttr>("moe.language_model"))
+    sampler = language.getAs<StringAttr>("sampler");
   SmallVector<func::FuncOp> entries;
   for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(entryAttr))
+    if (function->hasAttr(entryAttr) && function.getNameAttr() != sampler)
       entries.push_back(function);
   if (entries.size() != 1)
     return module.emitError() << "expected one function with the attribute '" << entryAttr
@@ -207,7 +213,7 @@ FailureOr<std::vector<int32_t>> ReferenceSession::generateGreedily(ArrayRef<int3
     if (failed(logits))
       return failure();
     std::vector<float> row = logits->getFloats();
-    next = {static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin())};
+    next = {sampleToken(row, {})};
     generated.push_back(next.front());
   }
   return generated;

@@ -38,6 +38,28 @@ func.func @experts_id_too_large() {
   return
 }
 
+func.func @sample_row_too_large() {
+  %x = arith.constant dense<1.0> : tensor<2x3xf32>
+  %rows = arith.constant dense<[1, 2]> : tensor<2xi32>
+  %t = arith.constant dense<0.0> : tensor<2xf32>
+  %p = arith.constant dense<0.5> : tensor<2xf64>
+  // expected-error@+1 {{while interpreting: token 1 is chosen from row 2, but there are 2}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%rows) top_p(%p) random(%p)
+      : tensor<2x3xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<2xi32>
+  return
+}
+
+func.func @sample_random_too_large() {
+  %x = arith.constant dense<1.0> : tensor<2x3xf32>
+  %rows = arith.constant dense<0> : tensor<1xi32>
+  %t = arith.constant dense<0.0> : tensor<1xf32>
+  %p = arith.constant dense<1.0> : tensor<1xf64>
+  // expected-error@+1 {{while interpreting: token 0 has the random number 1.000000e+00, which is not in [0, 1)}}
+  %0 = moe.sample %x rows(%rows) temperature(%t) top_k(%rows) top_p(%p) random(%p)
+      : tensor<2x3xf32>, tensor<1xi32>, tensor<1xf32>, tensor<1xi32>, tensor<1xf64>, tensor<1xf64> -> tensor<1xi32>
+  return
+}
+
 func.func @group_tokens_id_too_large() {
   %i = arith.constant dense<[[0, 2]]> : tensor<1x2xi32>
   // expected-error@+1 {{while interpreting: pair 1 names expert 2, but there are 2}}

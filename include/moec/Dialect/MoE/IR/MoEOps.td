@@ -8,5 +8,6 @@ include "moec/Dialect/MoE/IR/NormOps.td"
 include "moec/Dialect/MoE/IR/AttentionOps.td"
 include "moec/Dialect/MoE/IR/RoutingOps.td"
 include "moec/Dialect/MoE/IR/ExpertOps.td"
+include "moec/Dialect/MoE/IR/SamplingOps.td"
 
 #endif
