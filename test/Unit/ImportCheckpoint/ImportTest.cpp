@@ -191,7 +191,8 @@ TEST(ImportGptOss, UnknownArchitecture) {
   TestCheckpoint files;
   files.config["architectures"] = {"LlamaForCausalLM"};
   expectError(files, {"architectures: expected one of the supported architectures, "
-                      "'GptOssForCausalLM', found [\"LlamaForCausalLM\"]"});
+                      "'GptOssForCausalLM', ",
+                      "found [\"LlamaForCausalLM\"]"});
   files.config.erase("architectures");
   files.config["model_type"] = "llama";
   expectError(files, {"model_type: the model type 'llama' is not supported"});
