@@ -120,7 +120,7 @@ void ProgramRunner::setProfiling(bool on, Timeline *newTimeline) {
   measured.assign(measured.size(), {});
 }
 
-Result<double> ProgramRunner::runTimed() { return device->runTimed(commandList()); }
+Result<double> ProgramRunner::runTimed() { return device->runTimed(commandList(/*fetches=*/true)); }
 
 std::vector<ProfileEntry> ProgramRunner::profile() const {
   std::vector<ProfileEntry> result;
