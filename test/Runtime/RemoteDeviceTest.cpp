@@ -49,8 +49,8 @@ TEST(RemoteDevice, ProgramsSurviveMovingMemoryAndFailures) {
   EXPECT_GT(device->replayed, 1000u);
 }
 
-// What a sampler does with a step's logits: the second program reads where the first one wrote, also
-// after that has moved, and the first one's outputs come to the host only when asked for.
+// What a sampler does with a step's logits: the second program reads where the first one wrote,
+// also after that has moved, and the first one's outputs come to the host only when asked for.
 TEST(RemoteDevice, ProgramsReadEachOthersOutputs) {
   TemporaryFolder folder;
   writeTestBundle(folder / "b");
