@@ -60,7 +60,8 @@ TEST(RemoteDevice, ProgramsReadEachOthersOutputs) {
   auto variant = LoadedVariant::load(**bundle, (*bundle)->manifest().variants(1), device, true, {});
   ASSERT_TRUE(isOk(variant));
   const CompiledProgram &plain = *(*variant)->entry("plain");
-  ProgramRunner first = (*variant)->runner(plain), second = (*variant)->runner(plain);
+  ProgramRunner sources[] = {(*variant)->runner(plain), (*variant)->runner(plain)};
+  ProgramRunner second = (*variant)->runner(plain);
   std::mt19937 random(3);
   unsigned failed = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -69,6 +70,7 @@ TEST(RemoteDevice, ProgramsReadEachOthersOutputs) {
     if (random() % 50 == 0)
       n = static_cast<std::int64_t>(1 + random() % 6000);
     const ProgramRunner::Shape shapes[] = {{n, 3}, {2 * n}};
+    ProgramRunner &first = sources[random() % 2];
     Status status = first.prepare(shapes, {});
     if (status.isOk()) {
       auto *x = reinterpret_cast<float *>(first.input(0).data());
@@ -99,7 +101,7 @@ TEST(RemoteDevice, ProgramsReadEachOthersOutputs) {
   EXPECT_GT(device->replayed, 1000u);
   // A borrowed input that is too short is refused.
   const ProgramRunner::Shape shapes[] = {{100, 3}, {200}};
-  second.borrowInput(0, {first.outputOnDevice(0).data, 1199});
+  second.borrowInput(0, {sources[0].outputOnDevice(0).data, 1199});
   EXPECT_TRUE(fails(second.prepare(shapes, {}), ErrorCode::Internal, "needs 1200 bytes"));
 }
 
