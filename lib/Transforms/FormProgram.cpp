@@ -157,7 +157,8 @@ FailureOr<Value> ProgramBuilder::getBuffer(Value value) {
     builder.setInsertionPointToStart(&program.getBody().front());
     return buffers[value] =
                plan::WeightOp::create(builder, weight.getLoc(), weight.getNameAttr(),
-                                      weight.getRef(), TypeAttr::get(weight.getType()));
+                                      weight.getRef(), weight.getMoreNamesAttr(),
+                                      weight.getMoreRefsAttr(), TypeAttr::get(weight.getType()));
   }
   if (auto load = dyn_cast_or_null<moe::GlobalLoadOp>(op)) {
     Value &buffer = globals[load.getGlobal()];

@@ -15,7 +15,8 @@ using namespace moec::bundle;
 namespace {
 
 // Features that a bundle may require of its runtime; a new one comes with what implements it.
-constexpr std::string_view knownFeatures[] = {"paged-states", "slot-states", "batch-invariant"};
+constexpr std::string_view knownFeatures[] = {"paged-states", "slot-states", "batch-invariant",
+                                                "joined-weights"};
 
 class ManifestValidator {
 public:
@@ -115,6 +116,31 @@ private:
                      " bytes");
       digest(where + ": sha256", weight.sha256(), true);
     }
+    joinedWeights();
+  }
+
+  // Weights behind another one in memory are not named by bindings and join nothing themselves.
+  void joinedWeights() {
+    isJoined.assign(static_cast<std::size_t>(manifest.weights_size()), false);
+    for (std::size_t i = 0; i < isJoined.size(); ++i) {
+      const Weight &weight = manifest.weights(static_cast<int>(i));
+      std::string where = "weights[" + std::to_string(i) + "] " + inQuotes(weight.name());
+      std::size_t count = weight.joined();
+      if (count > isJoined.size() - 1 - i) {
+        problems.add(where + ": " + std::to_string(count) + " weights behind it of " +
+                     std::to_string(isJoined.size() - 1 - i));
+        continue;
+      }
+      std::uint64_t bytes = weight.bytes();
+      for (std::size_t j = i + 1; j <= i + count; ++j) {
+        const Weight &next = manifest.weights(static_cast<int>(j));
+        isJoined[j] = true;
+        if (next.joined() != 0)
+          problems.add(where + ": a weight behind it has weights behind it, too");
+        if (!checkedAdd(bytes, next.bytes(), bytes))
+          problems.add(where + ": the size of it and the weights behind it overflows");
+      }
+    }
   }
 
   void variant(const Variant &variant) {
@@ -134,7 +160,7 @@ private:
     }
     if (variant.has_cuda())
       cuda(variant.cuda(), where);
-    ProgramContext context{manifest.weights_size(), variant.globals_size(), true,
+    ProgramContext context{isJoined, variant.globals_size(), true,
                            variant.has_cuda()};
     if (variant.has_load())
       validateProgram(variant.load(), context, where + ": load", problems);
@@ -204,6 +230,7 @@ private:
   const Manifest &manifest;
   Problems problems;
   std::unordered_set<std::string_view> filePaths;
+  std::vector<bool> isJoined;
 };
 
 } // namespace

@@ -211,7 +211,10 @@ private:
       }
       break;
     case Binding::kWeight:
-      index(binding.weight(), context.weights, what, "weight");
+      index(binding.weight(), static_cast<int>(context.isJoined.size()), what, "weight");
+      if (binding.weight() < context.isJoined.size() && context.isJoined[binding.weight()])
+        complain(what + ": weight " + std::to_string(binding.weight()) +
+                 " lies behind another one, which must be named");
       break;
     case Binding::kGlobal:
       index(binding.global(), context.globals, what, "global");

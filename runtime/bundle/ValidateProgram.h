@@ -12,7 +12,7 @@ namespace moert {
 
 // What a program's bindings may refer to.
 struct ProgramContext {
-  int weights = 0;
+  const std::vector<bool> &isJoined; // for each weight: whether it lies behind another one
   int globals = 0;
   bool isLoad = false; // the load program has no inputs, outputs and states
   bool isCuda = false; // its launches have blocks of threads

@@ -45,14 +45,17 @@ public:
     if (memory[index].data())
       return {};
     const moec::bundle::Weight &weight = bundle.manifest().weights(static_cast<int>(index));
-    MOERT_ASSIGN_OR_RETURN(memory[index],
-                           device.allocate(weight.bytes(), "weight " + inQuotes(weight.name())));
+    MOERT_ASSIGN_OR_RETURN(memory[index], device.allocate(spans[index].bytes,
+                                                          "weight " + inQuotes(weight.name())));
     spans[index].data = memory[index].data();
+    // A piece that is read lies behind the one before it: the tensor only moves on.
+    std::uint32_t part = index;
+    std::uint64_t begin = 0;
     MOERT_RETURN_IF_ERROR(
         filler.fill(memory[index].span(), [&](std::uint64_t offset, std::span<std::byte> bytes) {
-          return bundle.readWeightPart(index, offset, bytes);
+          return readParts(part, begin, offset, bytes);
         }));
-    done += weight.bytes();
+    done += spans[index].bytes;
     if (progress)
       progress(done, total);
     return {};
@@ -66,6 +69,24 @@ public:
   }
 
 private:
+  // Reads from `offset` on of tensors that lie one behind the other; tensor `part` begins at `begin`.
+  Status readParts(std::uint32_t &part, std::uint64_t &begin, std::uint64_t offset,
+                   std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+      std::uint64_t size = bundle.manifest().weights(static_cast<int>(part)).bytes();
+      if (offset - begin >= size) {
+        begin += size;
+        ++part;
+        continue;
+      }
+      std::size_t count = std::min<std::uint64_t>(bytes.size(), size - (offset - begin));
+      MOERT_RETURN_IF_ERROR(bundle.readWeightPart(part, offset - begin, bytes.first(count)));
+      bytes = bytes.subspan(count);
+      offset += count;
+    }
+    return {};
+  }
+
   const Bundle &bundle;
   Device &device;
   Device::Filler &filler;
@@ -105,8 +126,12 @@ LoadedVariant::load(const Bundle &bundle, const Variant &variant, std::shared_pt
     loaded->entries.push_back(std::move(program));
   }
   loaded->weightMemory.resize(static_cast<std::size_t>(manifest.weights_size()));
-  for (const moec::bundle::Weight &weight : manifest.weights())
-    loaded->weights.push_back({nullptr, weight.bytes()});
+  for (int i = 0; i < manifest.weights_size(); ++i) {
+    std::uint64_t bytes = 0; // with the weights behind it
+    for (int j = i; j <= i + static_cast<int>(manifest.weights(i).joined()); ++j)
+      bytes += manifest.weights(j).bytes();
+    loaded->weights.push_back({nullptr, bytes});
+  }
   for (const moec::bundle::Global &global : variant.globals()) {
     DeviceMemory memory; // zeros, also where the load program writes nothing
     MOERT_RETURN_IF_ERROR(

@@ -262,6 +262,27 @@ TEST(Bundle, EveryRuleOfTheManifestIsChecked) {
       {"a header of 1000000 bytes", [](Manifest &m) { m.mutable_weight_files(0)->set_header_bytes(1000000); }},
       {"header_sha256", [](Manifest &m) { m.mutable_weight_files(0)->clear_header_sha256(); }},
       {"taken twice", [](Manifest &m) { *m.add_weights() = m.weights(0); }},
+      {"weights behind it of 0", [](Manifest &m) { m.mutable_weights(m.weights_size() - 1)->set_joined(4000000000u); }},
+      {"lies behind another one, which must be named",
+       [](Manifest &m) {
+         moec::bundle::Weight first = m.weights(0);
+         first.set_name("before");
+         first.set_joined(1);
+         m.mutable_weights()->Add(std::move(first));
+         m.mutable_weights()->SwapElements(0, m.weights_size() - 1);
+         m.mutable_weights()->SwapElements(1, m.weights_size() - 1);
+         for (auto &variant : *m.mutable_variants())
+           for (auto &command : *variant.mutable_load()->mutable_commands())
+             for (auto &binding : *command.mutable_launch()->mutable_bindings())
+               if (binding.what_case() == moec::bundle::Binding::kWeight)
+                 binding.set_weight(1);
+         for (auto &variant : *m.mutable_variants())
+           for (auto &entry : *variant.mutable_entries())
+             for (auto &command : *entry.mutable_commands())
+               for (auto &binding : *command.mutable_launch()->mutable_bindings())
+                 if (binding.what_case() == moec::bundle::Binding::kWeight)
+                   binding.set_weight(1);
+       }},
       {"file 7 of 1", [](Manifest &m) { m.mutable_weights(0)->set_file(7); }},
       {"bytes at offset 18446744073709551615", [](Manifest &m) { m.mutable_weights(0)->set_offset(UINT64_MAX); }},
       {"do not take", [](Manifest &m) { m.mutable_weights(0)->set_shape(0, INT64_C(1) << 62); }},

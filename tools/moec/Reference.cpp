@@ -35,11 +35,13 @@ public:
 
   void redirect(ModuleOp module) {
     module.walk([&](mlir::moec::moe::WeightOp op) {
-      mlir::moec::moe::WeightRefAttr ref = op.getRef();
-      for (int index : indices.lookup(op.getName()))
-        if (bundle.manifest().weights(index).bytes() == ref.getBytes())
-          op.setRefAttr(mlir::moec::moe::WeightRefAttr::get(
-              op.getContext(), "#" + std::to_string(index), 0, ref.getBytes()));
+      llvm::SmallVector<mlir::Attribute> refs;
+      for (auto [name, ref] : op.getParts())
+        refs.push_back(redirect(name, ref));
+      op.setRefAttr(llvm::cast<mlir::moec::moe::WeightRefAttr>(refs.front()));
+      if (op.getMoreRefs())
+        op.setMoreRefsAttr(
+            mlir::ArrayAttr::get(op.getContext(), llvm::ArrayRef(refs).drop_front()));
     });
   }
 
@@ -64,6 +66,14 @@ public:
   }
 
 private:
+  mlir::moec::moe::WeightRefAttr redirect(StringRef name, mlir::moec::moe::WeightRefAttr ref) {
+    for (int index : indices.lookup(name))
+      if (bundle.manifest().weights(index).bytes() == ref.getBytes())
+        return mlir::moec::moe::WeightRefAttr::get(ref.getContext(), "#" + std::to_string(index), 0,
+                                                   ref.getBytes());
+    return ref;
+  }
+
   const moert::Bundle &bundle;
   llvm::StringMap<SmallVector<int>> indices;
   std::unique_ptr<WeightSource> folder;

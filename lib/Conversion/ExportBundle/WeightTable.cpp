@@ -55,18 +55,33 @@ FailureOr<unsigned> WeightTable::addFile(Location loc, StringRef name) {
 }
 
 FailureOr<unsigned> WeightTable::add(plan::WeightOp op) {
-  moe::WeightRefAttr ref = op.getRef();
-  std::string key = (ref.getFile() + ":" + op.getName()).str();
-  auto known = weightIndices.find({key, ref.getOffset()});
-  if (known != weightIndices.end())
+  ArrayAttr moreNames = op.getMoreNamesAttr(), moreRefs = op.getMoreRefsAttr();
+  auto [known, isNew] = weightIndices.try_emplace(
+      {op.getNameAttr().getAsOpaquePointer(), op.getRef().getAsOpaquePointer(),
+       moreRefs.getAsOpaquePointer()},
+      weights.size());
+  if (!isNew)
     return known->second;
+  unsigned first = known->second;
+  if (failed(addTensor(op, op.getName(), op.getRef())))
+    return failure();
+  if (!moreNames)
+    return first;
+  for (auto [name, ref] : llvm::zip_equal(moreNames, moreRefs))
+    if (failed(addTensor(op, cast<StringAttr>(name).getValue(), cast<moe::WeightRefAttr>(ref))))
+      return failure();
+  weights[first].set_joined(moreNames.size());
+  return first;
+}
+
+LogicalResult WeightTable::addTensor(plan::WeightOp op, StringRef name, moe::WeightRefAttr ref) {
   FailureOr<unsigned> file = addFile(op.getLoc(), ref.getFile());
   if (failed(file))
     return failure();
   uint64_t end;
   if (__builtin_add_overflow(ref.getOffset(), ref.getBytes(), &end) ||
       end > files[*file].file.size())
-    return op.emitOpError() << "'" << op.getName() << "' needs bytes [" << ref.getOffset() << ", "
+    return op.emitOpError() << "'" << name << "' needs bytes [" << ref.getOffset() << ", "
                             << ref.getOffset() + ref.getBytes() << ") of " << ref.getFile()
                             << ", which has " << files[*file].file.size();
   auto type = cast<RankedTensorType>(op.getType());
@@ -74,17 +89,24 @@ FailureOr<unsigned> WeightTable::add(plan::WeightOp op) {
   if (failed(element))
     return failure();
   bundle::Weight weight;
-  weight.set_name(op.getName().str());
+  weight.set_name(name.str());
   weight.set_file(*file);
   weight.set_offset(ref.getOffset());
   weight.set_bytes(ref.getBytes());
   weight.set_type(*element);
-  for (int64_t size : type.getShape())
-    weight.add_shape(size);
-  unsigned index = weights.size();
-  weightIndices[{key, ref.getOffset()}] = index;
+  if (op.getMoreNamesAttr()) {
+    // The shapes of the single tensors are the checkpoint's; here they are numbers in a row.
+    unsigned bits = type.getElementTypeBitWidth();
+    if (ref.getBytes() * 8 % bits != 0)
+      return op.emitOpError() << "'" << name << "' has " << ref.getBytes()
+                              << " bytes, which is no whole number of " << type.getElementType();
+    weight.add_shape(ref.getBytes() * 8 / bits);
+  } else {
+    for (int64_t size : type.getShape())
+      weight.add_shape(size);
+  }
   weights.push_back(std::move(weight));
-  return index;
+  return success();
 }
 
 LogicalResult WeightTable::addDigests(Location loc) {
@@ -195,5 +217,7 @@ LogicalResult WeightTable::write(Location loc, StringRef bundlePath, StringRef c
   }
   for (bundle::Weight &weight : weights)
     *manifest.add_weights() = weight;
+  if (llvm::any_of(weights, [](const bundle::Weight &weight) { return weight.joined() != 0; }))
+    manifest.add_required_features("joined-weights");
   return success();
 }

@@ -18,7 +18,8 @@ public:
   /// `root` is the folder that references are relative to.
   explicit WeightTable(std::string root) : root(std::move(root)) {}
 
-  /// The index of a weight, added when it is new. Reports a reference beyond its file's end.
+  /// The index of a weight, or of the first one of several that lie one behind the other, added when
+  /// new. Reports a reference beyond its file's end.
   FailureOr<unsigned> add(plan::WeightOp op);
 
   /// Fills the manifest's tables. Files are referred to from `bundlePath`, relative where both lie
@@ -35,6 +36,7 @@ private:
     uint64_t headerBytes = 0;
   };
   FailureOr<unsigned> addFile(Location loc, StringRef name);
+  LogicalResult addTensor(plan::WeightOp op, StringRef name, moe::WeightRefAttr ref);
   LogicalResult addDigests(Location loc);
   LogicalResult copy(Location loc, StringRef folder, ::moec::bundle::Manifest &manifest);
   void refer(Location loc, StringRef bundlePath, ::moec::bundle::Manifest &manifest);
@@ -43,8 +45,8 @@ private:
   std::vector<SourceFile> files;
   std::map<std::string, unsigned> fileIndices;
   std::vector<::moec::bundle::Weight> weights;
-  std::map<std::pair<std::string, uint64_t>, unsigned>
-      weightIndices; ///< by file and offset, and the bytes follow
+  /// By name and places.
+  std::map<std::tuple<const void *, const void *, const void *>, unsigned> weightIndices;
 };
 
 } // namespace mlir::moec

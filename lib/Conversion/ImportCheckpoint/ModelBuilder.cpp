@@ -45,33 +45,61 @@ RankedTensorType ModelBuilder::typeLike(Value input, int64_t features, Type elem
   return RankedTensorType::get({rows, features}, elementType);
 }
 
+Type ModelBuilder::getElementType(const CheckpointTensor *tensor, ElementType otherwise) {
+  switch (tensor ? tensor->entry->type : otherwise) {
+  case ElementType::F32:
+    return builder.getF32Type();
+  case ElementType::BF16:
+    return builder.getBF16Type();
+  case ElementType::F16:
+    return builder.getF16Type();
+  default:
+    return builder.getI8Type();
+  }
+}
+
+moe::WeightRefAttr ModelBuilder::getReference(const CheckpointTensor *tensor) {
+  if (!tensor)
+    return moe::WeightRefAttr::get(getContext(), "", 0, 0);
+  return moe::WeightRefAttr::get(getContext(), tensor->file, tensor->entry->offset,
+                                 tensor->entry->bytes);
+}
+
 Value ModelBuilder::takeWeight(StringRef name, ArrayRef<int64_t> shape,
                                ArrayRef<ElementType> accepted) {
   Value &known = weights[name];
   if (known && cast<RankedTensorType>(known.getType()).getShape() == shape)
     return known;
   const CheckpointTensor *tensor = checkpoint.take(name.str(), shape, accepted);
-  Type elementType = activationType;
-  switch (tensor ? tensor->entry->type : accepted.front()) {
-  case ElementType::F32:
-    elementType = builder.getF32Type();
-    break;
-  case ElementType::BF16:
-    elementType = builder.getBF16Type();
-    break;
-  case ElementType::F16:
-    elementType = builder.getF16Type();
-    break;
-  default:
-    elementType = builder.getI8Type();
-    break;
-  }
-  auto reference = tensor ? moe::WeightRefAttr::get(getContext(), tensor->file,
-                                                    tensor->entry->offset, tensor->entry->bytes)
-                          : moe::WeightRefAttr::get(getContext(), "", 0, 0);
-  known = moe::WeightOp::create(builder, at(name), RankedTensorType::get(shape, elementType),
-                                builder.getStringAttr(name), reference);
+  auto type = RankedTensorType::get(shape, getElementType(tensor, accepted.front()));
+  known = moe::WeightOp::create(builder, at(name), type, builder.getStringAttr(name),
+                                getReference(tensor));
   return known;
+}
+
+Value ModelBuilder::stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                                  ArrayRef<int64_t> shape) {
+  SmallVector<ElementType> accepted = {ElementType::F32, ElementType::BF16, ElementType::F16};
+  SmallVector<StringRef> moreNames;
+  SmallVector<Attribute> references;
+  Type elementType;
+  for (const std::string &name : names) {
+    const CheckpointTensor *tensor = checkpoint.take(name, partShape, accepted);
+    references.push_back(getReference(tensor));
+    if (!elementType) {
+      elementType = getElementType(tensor, accepted.front());
+      if (tensor)
+        accepted = {tensor->entry->type}; // of all of them
+    } else {
+      moreNames.push_back(name);
+    }
+  }
+  return moe::WeightOp::create(builder, at(names.front()),
+                               RankedTensorType::get(shape, elementType),
+                               builder.getStringAttr(names.front()),
+                               cast<moe::WeightRefAttr>(references.front()),
+                               builder.getStrArrayAttr(moreNames),
+                               builder.getArrayAttr(ArrayRef(references).drop_front()));
 }
 
 Value ModelBuilder::weight(StringRef name, ArrayRef<int64_t> shape) {

@@ -33,6 +33,9 @@ public:
   // Weights. A tensor that is asked for twice is the same value.
   bool hasTensor(StringRef name) const { return checkpoint.hasTensor(name); }
   Value weight(StringRef name, ArrayRef<int64_t> shape);
+  /// Tensors of shape `partShape` and one type, one behind the other, as a weight of shape `shape`.
+  Value stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                      ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
   /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
@@ -89,6 +92,8 @@ private:
   Location at(StringRef name);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
+  Type getElementType(const CheckpointTensor *tensor, moert::ElementType otherwise);
+  moe::WeightRefAttr getReference(const CheckpointTensor *tensor);
 
   Checkpoint &checkpoint;
   Type activationType;

@@ -19,6 +19,8 @@ struct ModelFamily {
 };
 
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildMixtral(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder);
 
 ArrayRef<ModelFamily> getModelFamilies();
 

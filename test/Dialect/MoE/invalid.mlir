@@ -105,6 +105,22 @@ func.func @weight_bytes() {
 
 // -----
 
+func.func @weight_stack_bytes() {
+  // expected-error@+1 {{'w' expects a reference to 16 bytes for 'tensor<4xf32>', got 12}}
+  %w = moe.weight "w" at <"a", 0, 8> and ["v"] at [#moe.weight_ref<"a", 8, 4>] : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @weight_stack_names() {
+  // expected-error@+1 {{'w' expects as many names as places}}
+  %w = moe.weight "w" at <"a", 0, 8> and ["v", "u"] at [#moe.weight_ref<"a", 8, 8>] : tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @weight_overflow() {
   // expected-error@+1 {{'w': the size of 'tensor<4611686018427387904x16xf32>' overflows}}
   %w = moe.weight "w" at <"a", 0, 15> : tensor<4611686018427387904x16xf32>

@@ -10,6 +10,8 @@
 func.func @weights() -> (tensor<4x8xf32>, !blocks) {
   // CHECK: moe.weight "model.norm.weight" at <"model-00001.safetensors", 8192, 128> : tensor<4x8xf32>
   %w = moe.weight "model.norm.weight" at <"model-00001.safetensors", 8192, 128> : tensor<4x8xf32>
+  // CHECK: moe.weight "experts.0" at <"a.safetensors", 0, 64> and ["experts.1"] at [#moe.weight_ref<"b.safetensors", 512, 64>] : tensor<2x4x4xf32>
+  %stacked = moe.weight "experts.0" at <"a.safetensors", 0, 64> and ["experts.1"] at [#moe.weight_ref<"b.safetensors", 512, 64>] : tensor<2x4x4xf32>
   %codes = moe.weight "codes" at <"a.safetensors", 0, 4096> : tensor<4x64x1x16xi8>
   %scales = moe.weight "scales" at <"a.safetensors", 4096, 256> : tensor<4x64x1xi8>
   // CHECK: moe.assemble_blocks %{{.*}}, %{{.*}} : tensor<4x64x1x16xi8>, tensor<4x64x1xi8> -> <[4, 64, 32], mxfp4>

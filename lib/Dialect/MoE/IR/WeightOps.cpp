@@ -19,10 +19,25 @@ LogicalResult WeightOp::verify() {
   std::optional<uint64_t> bytes = countBytes(type);
   if (!bytes)
     return emitOpError() << "'" << getName() << "': the size of " << type << " overflows";
-  if (*bytes != getRef().getBytes())
+  if (getMoreNames().has_value() != getMoreRefs().has_value() ||
+      (getMoreNames() && getMoreNames()->size() != getMoreRefs()->size()))
+    return emitOpError() << "'" << getName() << "' expects as many names as places";
+  uint64_t found = 0;
+  for (auto [name, ref] : getParts())
+    if (__builtin_add_overflow(found, ref.getBytes(), &found))
+      return emitOpError() << "'" << getName() << "': the size of its tensors overflows";
+  if (*bytes != found)
     return emitOpError() << "'" << getName() << "' expects a reference to " << *bytes
-                         << " bytes for " << type << ", got " << getRef().getBytes();
+                         << " bytes for " << type << ", got " << found;
   return success();
+}
+
+SmallVector<std::pair<StringRef, WeightRefAttr>> WeightOp::getParts() {
+  SmallVector<std::pair<StringRef, WeightRefAttr>> parts = {{getName(), getRef()}};
+  if (getMoreNames())
+    for (auto [name, ref] : llvm::zip_equal(*getMoreNames(), *getMoreRefs()))
+      parts.push_back({cast<StringAttr>(name).getValue(), cast<WeightRefAttr>(ref)});
+  return parts;
 }
 
 LogicalResult AssembleBlocksOp::verify() {

@@ -196,7 +196,7 @@ Interpreter::call(func::FuncOp function, ArrayRef<ReferenceValue> arguments, uns
 
 FailureOr<ReferenceTensor> Interpreter::readWeight(WeightOp op) {
   auto type = cast<RankedTensorType>(op.getResult().getType());
-  std::tuple key(op.getRef().getFile().str(), op.getRef().getOffset(),
+  std::tuple key(op.getRef().getAsOpaquePointer(), op.getMoreRefsAttr().getAsOpaquePointer(),
                  withLayout(type, {}).getAsOpaquePointer());
   if (auto known = weightCache.find(key); known != weightCache.end())
     return known->second;
@@ -208,13 +208,20 @@ FailureOr<ReferenceTensor> Interpreter::readWeight(WeightOp op) {
   if (failed(tensor))
     return op.emitError() << "while interpreting: weight '" << op.getName() << "' of type " << type
                           << " is too large or of an unknown element type";
-  if (tensor->getBytes().size() != op.getRef().getBytes())
+  uint64_t bytes = 0;
+  for (auto [name, ref] : op.getParts())
+    bytes += ref.getBytes();
+  if (tensor->getBytes().size() != bytes)
     return op.emitError() << "while interpreting: weight '" << op.getName() << "' of type " << type
                           << " has elements of less than a byte; load them as bytes";
   std::string problem;
-  if (failed(weights->read(op.getRef().getFile(), op.getRef().getOffset(),
-                           tensor->getMutableBytes(), problem)))
-    return op.emitError() << "weight '" << op.getName() << "': " << problem;
+  MutableArrayRef<std::byte> rest = tensor->getMutableBytes();
+  for (auto [name, ref] : op.getParts()) {
+    if (failed(weights->read(ref.getFile(), ref.getOffset(), rest.take_front(ref.getBytes()),
+                             problem)))
+      return op.emitError() << "weight '" << name << "': " << problem;
+    rest = rest.drop_front(ref.getBytes());
+  }
   return weightCache.emplace(std::move(key), std::move(*tensor)).first->second;
 }
 

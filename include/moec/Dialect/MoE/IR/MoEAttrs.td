@@ -18,6 +18,8 @@ def MoE_WeightRefAttr : MoE_Attr<"WeightRef", "weight_ref"> {
   let assemblyFormat = "`<` $file `,` $offset `,` $bytes `>`";
 }
 
+def MoE_WeightRefArrayAttr : TypedArrayAttrBase<MoE_WeightRefAttr, "places of weights">;
+
 def MoE_Swizzle : I32EnumAttr<"Swizzle", "order of the elements inside a tile", [
     I32EnumAttrCase<"none", 0>,
     I32EnumAttrCase<"pairs", 1>,

@@ -15,11 +15,26 @@ def MoE_WeightOp : MoE_Op<"weight", [Pure]> {
     ```mlir
     %w = moe.weight "model.norm.weight" at <"model-00001.safetensors", 8192, 512> : tensor<256xbf16>
     ```
+    Several tensors that lie one behind the other in memory, whatever their places in files, are one weight: the experts of a
+    layer, each a tensor of its own.
+
+    ```mlir
+    %w = moe.weight "experts.0.up" at <"a.safetensors", 8192, 512> and ["experts.1.up"] at [<"b.safetensors", 64, 512>]
+      : tensor<2x16x16xbf16>
+    ```
   }];
-  let arguments = (ins StrAttr:$name, MoE_WeightRefAttr:$ref);
+  let arguments = (ins StrAttr:$name, MoE_WeightRefAttr:$ref,
+                       OptionalAttr<StrArrayAttr>:$more_names, OptionalAttr<MoE_WeightRefArrayAttr>:$more_refs);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$name `at` $ref attr-dict `:` type($result)";
+  let assemblyFormat = "$name `at` $ref (`and` $more_names^ `at` $more_refs)? attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::StringAttr":$name, "WeightRefAttr":$ref), [{
+    build($_builder, $_state, type, name, ref, ::mlir::ArrayAttr(), ::mlir::ArrayAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    /// All tensors of the weight in their order: names and places.
+    SmallVector<std::pair<StringRef, WeightRefAttr>> getParts();
+  }];
 }
 
 def MoE_GlobalOp : MoE_Op<"global", [Symbol]> {

@@ -121,7 +121,7 @@ private:
   ModuleOp module;
   WeightSource *weights;
   llvm::StringMap<ReferenceValue> globals;
-  std::map<std::tuple<std::string, uint64_t, const void *>, ReferenceTensor> weightCache;
+  std::map<std::tuple<const void *, const void *, const void *>, ReferenceTensor> weightCache;
   DenseSet<Operation *> supported;
 };
 

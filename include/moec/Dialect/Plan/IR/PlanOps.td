@@ -44,9 +44,12 @@ def Plan_StateOp : Plan_Op<"state"> {
 
 def Plan_WeightOp : Plan_Op<"weight"> {
   let summary = "a weight as it lies in its file";
-  let arguments = (ins StrAttr:$name, MoE_WeightRefAttr:$ref, TypeAttr:$type);
+  let description = [{ As moe.weight: more tensors lie behind the first one. }];
+  let arguments = (ins StrAttr:$name, MoE_WeightRefAttr:$ref,
+                       OptionalAttr<StrArrayAttr>:$more_names, OptionalAttr<MoE_WeightRefArrayAttr>:$more_refs,
+                       TypeAttr:$type);
   let results = (outs Plan_BufferType:$buffer);
-  let assemblyFormat = "$name `at` $ref `:` $type attr-dict";
+  let assemblyFormat = "$name `at` $ref (`and` $more_names^ `at` $more_refs)? `:` $type attr-dict";
 }
 
 def Plan_GlobalOp : Plan_Op<"global", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

@@ -164,10 +164,6 @@ void HopperCode::arriveAtCluster() {
   NVVM::ClusterArriveOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
 }
 
-void HopperCode::announceToCluster() {
-  NVVM::ClusterArriveRelaxedOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
-}
-
 void HopperCode::waitForCluster() {
   NVVM::ClusterWaitOp::create(*this, getLoc(), /*aligned=*/UnitAttr());
 }
@@ -280,28 +276,14 @@ Value SlotRing::getBarrier(Value index) {
                              barriers, ArrayRef<LLVM::GEPArg>{index});
 }
 
-void SlotRing::initialize() {
+void SlotRing::initialize(Value users) {
   for (int64_t slot = 0; slot < slots; ++slot) {
     NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(slot)),
                                  code.int32(fillers), /*predicate=*/Value());
     NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(code.int32(firstEmpty + slot)),
-                                 code.int32(users), /*predicate=*/Value());
+                                 users, /*predicate=*/Value());
   }
   NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
-}
-
-void SlotRing::initializeTogether(Value users) {
-  assert(firstEmpty + slots <= code.getThreads());
-  Value number = code.threadNumber();
-  auto isBelow = [&](int64_t limit) {
-    return code.compare(arith::CmpIPredicate::slt, number, code.int32(limit));
-  };
-  code.when(isBelow(firstEmpty + slots), [&] {
-    Value count = code.select(isBelow(firstEmpty), code.int32(fillers), users);
-    NVVM::MBarrierInitOp::create(code, code.getLoc(), getBarrier(number), count,
-                                 /*predicate=*/Value());
-    NVVM::FenceMbarrierInitOp::create(code, code.getLoc());
-  });
 }
 
 SlotRing::Position SlotRing::start() { return {code.int32(0), code.int32(0)}; }

@@ -72,8 +72,6 @@ public:
   /// they wrote before is visible then.
   void arriveAtCluster();
   void waitForCluster();
-  /// Arrives without making anything visible but barriers that have been initialized.
-  void announceToCluster();
   /// `pointer` and a constant number of bytes.
   Value behind(Value pointer, int64_t bytes);
 
@@ -131,9 +129,9 @@ public:
   void limit(Value count) { used = count; }
 
   /// By one thread, before the block's first barrier.
-  void initialize();
-  /// By all threads of the block, and with a number of users that only the launch knows.
-  void initializeTogether(Value users);
+  void initialize() { initialize(code.int32(users)); }
+  /// With a number of users that only the launch knows.
+  void initialize(Value users);
   Position start();
   Position next(Position position);
 

@@ -32,7 +32,8 @@ public:
               const TargetDescription &target)
       : code(code), op(op), columns(moe::getLogicalShape(op.getWeight().getType())[0]),
         elements(moe::getLogicalShape(op.getWeight().getType())[1]),
-        schedule(code, getLinearShapes(columns, elements, target.batchInvariant), columns, elements),
+        schedule(code, getLinearShapes(columns, elements, target.batchInvariant), columns,
+                 elements),
         shapes(schedule.getShapes()), results(code, op, operands, result), input(operands[0]),
         weight(operands[1]) {
     rows = code.toInt32(code.dim(input, 0));
@@ -56,9 +57,9 @@ public:
     for (auto [i, shape] : llvm::enumerate(shapes))
       if (shape.pair == Pair::SharesWeight)
         users = code.select(schedule.isChosen(i), code.int32(4), users);
-    ring.initializeTogether(users);
+    code.when(code.isEqual(code.threadNumber(), 0), [&] { ring.initialize(users); });
     code.barrier();
-    code.announceToCluster();
+    code.arriveAtCluster();
     // Registers move once for all shapes: the roles are the outer branch.
     code.choose(
         code.isEqual(code.warpgroupNumber(), 0),
@@ -101,7 +102,8 @@ private:
   }
 
   /// Copies `count` rows from `row` on to `place` in the shared memory.
-  void copyRows(const LinearShape &shape, Value place, Value barrier, Value k, Value row, Value count) {
+  void copyRows(const LinearShape &shape, Value place, Value barrier, Value k, Value row,
+                Value count) {
     auto copy = [&](Value isThere, Value map, Value first) {
       code.when(isThere, [&] {
         Value target = code.add(place, code.times(first, bytesOfRow));
@@ -111,14 +113,14 @@ private:
     for (auto [map, boxRows] : llvm::zip(inputMaps, rowBoxes)) {
       if (boxRows > shape.rowsOfSlot)
         continue;
-      // Whole largest boxes first, then at most one of each size.
+      // As many of the largest boxes as there are rows for, then at most one of each size.
       if (boxRows == rowBoxes[0] || boxRows == shape.rowsOfSlot)
         for (int64_t first = 0; first < shape.rowsOfSlot; first += boxRows)
           copy(code.compare(arith::CmpIPredicate::sge, count, code.int32(first + boxRows)), map,
                code.int32(first));
       else
-        copy(code.compare(arith::CmpIPredicate::ne, code.andBits(count, boxRows), code.int32(0)), map,
-             code.andBits(count, -2 * boxRows));
+        copy(code.compare(arith::CmpIPredicate::ne, code.andBits(count, boxRows), code.int32(0)),
+             map, code.andBits(count, -2 * boxRows));
     }
   }
 
@@ -132,7 +134,7 @@ private:
     }
     LinearSchedule::Steps steps = schedule.getSteps(shape);
     SlotRing::Position start = ring.start();
-    schedule.forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
+    auto copyTile = [&](Value row, Value column, ValueRange carried) {
       Value copiedRows = countCopiedRows(shape, row);
       Value bytes = code.times(code.plus(code.times(copiedRows, bytesOfRow), shape.getRightBytes()),
                                shape.boxes);
@@ -160,13 +162,15 @@ private:
             SlotRing::Position next = ring.next(position);
             return {next.slot, next.parity};
           });
-    });
+    };
+    schedule.forEachTile(shape, {start.slot, start.parity}, copyTile);
   }
 
   void consume(const LinearShape &shape, SlotRing &ring) {
     bool sharesWeight = shape.pair == Pair::SharesWeight, sharesBoxes = shape.groupsShareK();
     Value group = code.sub(code.warpgroupNumber(), code.int32(1));
-    Value isLeader = code.isEqual(code.andBits(code.threadNumber(), HopperCode::warpgroupSize - 1), 0);
+    Value inGroup = code.andBits(code.threadNumber(), HopperCode::warpgroupSize - 1);
+    Value isLeader = code.isEqual(inGroup, 0);
     WarpgroupProduct product(code, op.getInput().getType().getElementType(), shape.columns);
     // Where in a slot this warpgroup's rows and columns begin: its boxes of k, or its 64 rows.
     int64_t boxesOfGroup = sharesBoxes ? shape.boxes / 2 : shape.boxes;
@@ -188,7 +192,7 @@ private:
       code.waitForCluster(); // the other block's barriers are there
     LinearSchedule::Steps steps = schedule.getSteps(shape);
     SlotRing::Position start = ring.start();
-    schedule.forEachTile(shape, {start.slot, start.parity}, [&](Value row, Value column, ValueRange carried) {
+    auto multiplyTile = [&](Value row, Value column, ValueRange carried) {
       SmallVector<Value> initial(carried);
       initial.push_back(product.zeros());
       SmallVector<Value> done = code.loop32(
@@ -215,7 +219,8 @@ private:
       release(isLeader, ring.previous(done[0]));
       results.store(done[2], sharesBoxes ? row : code.add(row, code.times(group, 64)), column);
       return SmallVector<Value>{done[0], done[1]};
-    });
+    };
+    schedule.forEachTile(shape, {start.slot, start.parity}, multiplyTile);
     results.finish();
     if (sharesWeight) {
       // The other block still copies to this one, or tells it what it has used.
@@ -276,8 +281,8 @@ public:
     if (auto count = getConstantIntValue(rows))
       return builder.getIndexAttr(std::min<int64_t>(
           llvm::divideCeil(*count, smallestRows) * blocks, LinearShape::blocks));
-    Value rowTiles =
-        arith::CeilDivUIOp::create(code, code.getLoc(), cast<Value>(rows), code.index(smallestRows));
+    Value rowTiles = arith::CeilDivUIOp::create(code, code.getLoc(), cast<Value>(rows),
+                                                code.index(smallestRows));
     return code.minimum(code.mul(rowTiles, blocks), code.index(LinearShape::blocks));
   }
 

@@ -8,47 +8,26 @@ using Pair = LinearShape::Pair;
 void LinearSchedule::choose(Value rows, Value block) {
   this->rows = rows;
   this->block = block;
-  int64_t mostFewRows = 0;
-  for (const LinearShape &shape : shapes)
-    mostFewRows = std::max(mostFewRows, shape.mostRows);
-  if (mostFewRows == 0) {
-    chosen = chooseManyRows();
-    return;
-  }
-  // A launch with few rows is short: it leaves out what only others need.
-  auto yield = [](Value value) { return SmallVector<Value>{value}; };
-  chosen = code.choose(
-      isAtMost(rows, mostFewRows), TypeRange{code.getI32Type()},
-      [&] { return yield(chooseFewRows()); }, [&] { return yield(chooseManyRows()); })[0];
-}
-
-Value LinearSchedule::chooseFewRows() {
-  Value result = code.int32(0);
-  for (int64_t i = shapes.size() - 1; i >= 0; --i)
-    if (shapes[i].mostRows != 0)
-      result = code.select(isAtMost(rows, shapes[i].mostRows), code.int32(i), result);
-  return result;
-}
-
-Value LinearSchedule::chooseManyRows() {
-  Value result, least;
+  Value least;
   for (auto [i, shape] : llvm::enumerate(shapes)) {
     if (shape.mostRows != 0)
       continue;
     Value tiles = code.times(countRowTiles(shape), shape.countColumnTiles(columns));
     Value cost = code.times(ceilDivide(tiles, LinearShape::blocks), shape.getCost(elements));
-    if (!result) {
-      result = code.int32(i);
+    if (!chosen) {
+      chosen = code.int32(i);
       least = cost;
       continue;
     }
     Value isBetter = code.compare(arith::CmpIPredicate::slt, cost, least);
     if (shape.pair == Pair::SharesK)
       isBetter = code.both(isBetter, isAtMost(tiles, LinearShape::pairs));
-    result = code.select(isBetter, code.int32(i), result);
+    chosen = code.select(isBetter, code.int32(i), chosen);
     least = code.select(isBetter, cost, least);
   }
-  return result;
+  for (int64_t i = shapes.size() - 1; i >= 0; --i)
+    if (shapes[i].mostRows != 0)
+      chosen = code.select(isAtMost(rows, shapes[i].mostRows), code.int32(i), chosen);
 }
 
 Value LinearSchedule::countRowTiles(const LinearShape &shape) {

@@ -34,8 +34,6 @@ public:
   Steps getSteps(const LinearShape &shape);
 
 private:
-  Value chooseFewRows();
-  Value chooseManyRows();
   /// LinearShape::countRowTiles for the rows of this launch.
   Value countRowTiles(const LinearShape &shape);
   void dispatchFrom(int64_t first, function_ref<void(int64_t)> body);

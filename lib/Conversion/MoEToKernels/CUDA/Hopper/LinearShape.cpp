@@ -111,7 +111,8 @@ static void addManyRows(std::vector<LinearShape> &shapes, int64_t columns, int64
   int64_t covered = shapes.empty() ? 0 : shapes.back().mostRows;
   for (int64_t rowTiles : {1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64})
     if (rowTiles * rows > covered)
-      leastCosts.push_back({rowTiles * rows, *getCost(chosen[0], rowTiles * rows, columns, elements)});
+      leastCosts.push_back(
+          {rowTiles * rows, *getCost(chosen[0], rowTiles * rows, columns, elements)});
   while (chosen.size() < mostShapes) {
     auto getSaving = [&](const LinearShape &shape) {
       double saving = 0;

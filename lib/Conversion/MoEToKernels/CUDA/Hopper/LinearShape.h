@@ -25,8 +25,8 @@ struct LinearShape {
   int64_t boxes;      ///< of 64 elements of k in a slot
   int64_t rowsOfSlot; ///< of the input
   Pair pair;
-  /// This shape is for up to so many rows; 0: for any number (where k is shared: of which there is one tile
-  /// for each pair at most), if it costs least.
+  /// This shape is for up to so many rows; 0: for any number, if it costs least. Where a pair shares k
+  /// there is one tile for each pair at most.
   int64_t mostRows;
 
   bool groupsShareK() const { return rows == 64; }

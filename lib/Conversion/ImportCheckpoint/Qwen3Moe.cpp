@@ -1,0 +1,70 @@
+//===- Qwen3Moe.cpp - Qwen3-MoE (30B-A3B, 235B-A22B) ------------------------------------------===//
+//
+// Attention: grouped heads, each normed before the rotation. Mixture: softmax over all experts, the
+// best k, renormalised if the config says so.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "GroupedAttention.h"
+#include "ModelFamilies.h"
+#include "PreNormLayers.h"
+#include "SwigluExperts.h"
+
+using namespace mlir;
+using namespace mlir::moec;
+
+using moert::JsonView;
+
+namespace {
+struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
+  int64_t inner;
+  bool attentionBias, renormalize;
+  std::vector<int64_t> windows;
+  RotaryConfig rotary;
+
+  explicit Qwen3MoeConfig(const JsonView &config)
+      : TransformerConfig(config), ExpertsConfig(config, {"num_local_experts", "num_experts"}),
+        inner(readSize(config["moe_intermediate_size"], mostFeatures)),
+        attentionBias(config.optional("attention_bias").boolean().value_or(false)),
+        renormalize(config.optional("norm_topk_prob").boolean().value_or(false)),
+        windows(readWindows(config, layers, [](int64_t) { return false; })),
+        rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
+    expectActivation(config, "silu");
+    expectQuantization(config, {});
+    // Files with such layers or windows have not been seen; a wrong guess would go unnoticed.
+    JsonView dense = config.optional("mlp_only_layers"), step = config.optional("decoder_sparse_step");
+    if (dense && !dense.elements().empty())
+      dense.complain("layers without experts are not supported in this family");
+    if (auto value = step.integer(1, mostLayers); value && *value != 1)
+      step.complain("layers without experts are not supported in this family: expected 1, found " +
+                    std::to_string(*value));
+    JsonView slides = config.optional("use_sliding_window");
+    if (slides.boolean().value_or(false) && !config.optional("layer_types"))
+      slides.complain("expected false, or layer_types that say which layers see a window");
+  }
+};
+} // namespace
+
+Value mlir::moec::buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder) {
+  Qwen3MoeConfig config(checkpoint.config());
+  if (checkpoint.hasJsonProblems())
+    return {};
+  GroupedAttention attention{config, config.rotary, config.attentionBias, /*hasHeadNorms=*/true};
+  SwigluExperts experts{config.experts, config.hidden, config.inner,
+                        "gate_proj",    "up_proj",     "down_proj"};
+  return buildPreNormLayers(
+      builder, config,
+      [&](const std::string &name, Value x, int64_t layer) {
+        return attention.build(builder, name + ".self_attn", x, config.windows[layer]);
+      },
+      [&](const std::string &name, Value x, int64_t) {
+        std::string router = name + ".mlp.gate";
+        Value logits = builder.linear(router, x, config.experts, /*hasBias=*/false,
+                                      Float32Type::get(builder.getContext()));
+        ModelBuilder::RouteParameters parameters;
+        parameters.topK = config.topK;
+        parameters.renormalize = config.renormalize;
+        return experts.build(builder, name + ".mlp.experts", x,
+                             builder.route(router, logits, parameters));
+      });
+}

@@ -1,0 +1,49 @@
+//===- TransformerConfig.h - what config.json says of every family ----------------------------===//
+
+#ifndef MOEC_CONVERSION_IMPORTCHECKPOINT_TRANSFORMERCONFIG_H
+#define MOEC_CONVERSION_IMPORTCHECKPOINT_TRANSFORMERCONFIG_H
+
+#include "RotaryConfig.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mlir::moec {
+
+// Bounds far above any model, so that products of two sizes fit in 64 bits.
+inline constexpr int64_t mostLayers = 4096, mostFeatures = 1 << 24, mostExperts = 1 << 16;
+
+/// Problems become complaints of the config, and stand-ins are read in their place.
+struct TransformerConfig {
+  int64_t vocabulary, hidden, layers, heads, kvHeads, headDimension;
+  double epsilon;
+  bool tiedEmbeddings;
+
+  explicit TransformerConfig(const moert::JsonView &config);
+};
+
+/// A size of at least 1.
+int64_t readSize(const moert::JsonView &view, int64_t most);
+double readPositive(const moert::JsonView &view, double otherwise);
+
+struct ExpertsConfig {
+  int64_t experts, topK;
+
+  /// The number of experts has one of the `names`; the last one is told as missing.
+  ExpertsConfig(const moert::JsonView &config, std::initializer_list<const char *> names);
+};
+
+/// For each layer how many positions it sees: `sliding_window` where `layer_types` says
+/// "sliding_attention" or, without such a list, where `slides` does; 0: all of them.
+std::vector<int64_t> readWindows(const moert::JsonView &config, int64_t layers,
+                                 bool (*slides)(int64_t layer));
+
+/// Complains about an activation other than the expected one.
+void expectActivation(const moert::JsonView &config, std::string_view expected);
+/// Complains about a quantisation that the family's tensors do not tell by themselves.
+void expectQuantization(const moert::JsonView &config,
+                        std::initializer_list<std::string_view> known);
+
+} // namespace mlir::moec
+
+#endif // MOEC_CONVERSION_IMPORTCHECKPOINT_TRANSFORMERCONFIG_H
