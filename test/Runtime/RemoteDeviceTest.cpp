@@ -49,6 +49,62 @@ TEST(RemoteDevice, ProgramsSurviveMovingMemoryAndFailures) {
   EXPECT_GT(device->replayed, 1000u);
 }
 
+// What a sampler does with a step's logits: the second program reads where the first one wrote,
+// also after that has moved, and the first one's outputs come to the host only when asked for.
+TEST(RemoteDevice, ProgramsReadEachOthersOutputs) {
+  TemporaryFolder folder;
+  writeTestBundle(folder / "b");
+  auto bundle = Bundle::open(folder / "b");
+  ASSERT_TRUE(isOk(bundle));
+  auto device = std::make_shared<RemoteDevice>();
+  auto variant = LoadedVariant::load(**bundle, (*bundle)->manifest().variants(1), device, true, {});
+  ASSERT_TRUE(isOk(variant));
+  const CompiledProgram &plain = *(*variant)->entry("plain");
+  ProgramRunner sources[] = {(*variant)->runner(plain), (*variant)->runner(plain)};
+  ProgramRunner second = (*variant)->runner(plain);
+  std::mt19937 random(3);
+  unsigned failed = 0;
+  for (int round = 0; round < 2000; ++round) {
+    device->failures = round < 600 ? 5 : 0;
+    auto n = static_cast<std::int64_t>(1 + random() % 4);
+    if (random() % 50 == 0)
+      n = static_cast<std::int64_t>(1 + random() % 6000);
+    const ProgramRunner::Shape shapes[] = {{n, 3}, {2 * n}};
+    ProgramRunner &first = sources[random() % 2];
+    Status status = first.prepare(shapes, {});
+    if (status.isOk()) {
+      auto *x = reinterpret_cast<float *>(first.input(0).data());
+      for (std::int64_t i = 0; i < 3 * n; ++i)
+        x[i] = static_cast<float>(round + i);
+      ASSERT_TRUE(isOk(first.start()));
+      second.borrowInput(0, first.outputOnDevice(0));
+      status = second.prepare(shapes, {});
+    }
+    if (!status.isOk()) {
+      ASSERT_TRUE(fails(status, ErrorCode::OutOfMemory, "no memory for"));
+      ++failed;
+      continue;
+    }
+    auto expect = [&](ProgramRunner &runner, int more) {
+      auto *z = reinterpret_cast<const float *>(runner.output(0).data());
+      for (std::int64_t i = 0; i < 3 * n; ++i)
+        ASSERT_EQ(z[i], static_cast<float>(round + i + more)) << "round " << round;
+    };
+    ASSERT_TRUE(isOk(second.run()));
+    expect(second, 2);
+    if (round % 3 == 0) {
+      ASSERT_TRUE(isOk(first.fetch()));
+      expect(first, 1);
+    }
+  }
+  EXPECT_GT(failed, 10u);
+  EXPECT_GT(device->replayed, 1000u);
+  // A borrowed input that is too short is refused.
+  const ProgramRunner::Shape shapes[] = {{100, 3}, {200}};
+  second.borrowInput(0, {sources[0].outputOnDevice(0).data, 1199});
+  EXPECT_TRUE(fails(second.prepare(shapes, {}), ErrorCode::Internal, "needs 1200 bytes"));
+}
+
 TEST(RemoteDevice, StatesSurviveMovingMemoryAndFailures) {
   moec::bundle::Program program;
   for (std::uint64_t bytes : {48, 100}) {
