@@ -8,6 +8,7 @@ import sys
 import traceback
 
 import check_blocks
+import check_experts
 import check_model
 import check_ops
 import moert
@@ -44,6 +45,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("device", nargs="?", default="cuda")
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--experts", action="store_true")
     arguments = parser.parse_args()
     device = arguments.device
     library = moert.Library(f"{here}/libmoert.so")
@@ -82,6 +84,9 @@ def main():
             print(f"{tool}: {record['errors']} errors in {record['passed']} cases of {record['tokens']} tokens, {record['failed']} cases fail",
                   flush=True)
             print(record.get("output", "")[:3000], end="")
+    if arguments.experts:
+        result["experts"] = check_experts.check_experts(library, here, device, repetitions=1000)
+        failed += result["experts"]["wrong"]
     with open(f"{here}/result.json", "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
     sys.exit(bool(failed or result["ops"]["failed"]))

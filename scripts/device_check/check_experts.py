@@ -151,12 +151,3 @@ def check_experts(library, here, device, repetitions):
     rng, limits = np.random.default_rng(), ceilings()
     rows = [row for name in SHAPES for row in check_layer(library, here, name, device, repetitions, limits, rng)]
     return {"ceilings": limits, "layers": rows, "wrong": sum(row["error"] > 2.5e-3 or row["different"] > 0 for row in rows)}
-
-
-if __name__ == "__main__":
-    import sys
-    here = os.path.dirname(os.path.abspath(__file__))
-    outcome = check_experts(moert.Library(f"{here}/libmoert.so"), here, "cuda", int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
-    with open(f"{here}/experts.json", "w", encoding="utf-8") as file:
-        json.dump(outcome, file, indent=1)
-    sys.exit(outcome["wrong"] != 0)

@@ -5,7 +5,6 @@
 #include "moec/Dialect/Plan/IR/Plan.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -53,17 +52,6 @@ Value HopperCode::exclusiveOr(Value a, Value b) {
 
 Value HopperCode::shiftedRight(Value a, int64_t bits) {
   return arith::ShRUIOp::create(*this, getLoc(), a, int32(bits));
-}
-
-SmallVector<Value> HopperCode::loop32(Value from, Value to, int64_t step, ValueRange initial,
-                                      LoopBody body) {
-  auto loop = scf::ForOp::create(*this, getLoc(), from, to, int32(step), initial);
-  OpBuilder::InsertionGuard guard(*this);
-  setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> results = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!initial.empty())
-    scf::YieldOp::create(*this, getLoc(), results);
-  return SmallVector<Value>(loop.getResults());
 }
 
 Value HopperCode::dynamicShared(Value offset) {

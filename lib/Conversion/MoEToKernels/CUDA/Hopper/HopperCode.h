@@ -37,9 +37,6 @@ public:
     return compare(arith::CmpIPredicate::eq, a, int32(b));
   }
 
-  /// A loop whose index is i32.
-  SmallVector<Value> loop32(Value from, Value to, int64_t step, ValueRange initial, LoopBody body);
-
   /// The dynamic shared memory of the block, aligned to 1024 bytes, from byte `offset` (i32) on.
   Value dynamicShared(Value offset);
   /// Barriers in the block's own shared memory, as a pointer to i64.

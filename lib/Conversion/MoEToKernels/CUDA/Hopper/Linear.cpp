@@ -139,7 +139,7 @@ private:
       Value bytes = code.times(code.plus(code.times(copiedRows, bytesOfRow), shape.getRightBytes()),
                                shape.boxes);
       Value copied = code.add(column, firstColumn);
-      return code.loop32(
+      return code.loop(
           steps.from, steps.to, 1, carried,
           [&](Value step, ValueRange carried) -> SmallVector<Value> {
             SlotRing::Position position = {carried[0], carried[1]};
@@ -195,7 +195,7 @@ private:
     auto multiplyTile = [&](Value row, Value column, ValueRange carried) {
       SmallVector<Value> initial(carried);
       initial.push_back(product.zeros());
-      SmallVector<Value> done = code.loop32(
+      SmallVector<Value> done = code.loop(
           steps.from, steps.to, 1, initial,
           [&](Value step, ValueRange carried) -> SmallVector<Value> {
             SlotRing::Position position = {carried[0], carried[1]};

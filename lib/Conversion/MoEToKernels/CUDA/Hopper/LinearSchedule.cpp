@@ -54,7 +54,7 @@ SmallVector<Value> LinearSchedule::forEachTile(const LinearShape &shape, ValueRa
   Value rowTiles = ceilDivide(rows, height * shape.rows);
   Value tiles = code.times(rowTiles, columnTiles);
   Value number = isPair ? code.shiftedRight(block, 1) : block;
-  return code.loop32(
+  return code.loop(
       number, tiles, isPair ? LinearShape::pairs : LinearShape::blocks, initial,
       [&](Value tile, ValueRange carried) {
         Value ofBand = code.int32(band * columnTiles);
