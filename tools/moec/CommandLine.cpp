@@ -182,6 +182,13 @@ void CommandLine::addCompile() {
       ->type_name("PATTERN")
       ->allow_extra_args(false);
 
+  sub->add_option("--set", compile.settings,
+                  "use another value for a field of config.json: rms_norm_eps=1e-6, "
+                  "rope_parameters.rope_theta=10000, with a '+' in front for a field that it does not "
+                  "have; may be repeated")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+
   const char *onnx = "ONNX files";
   sub->add_option("--tokenizer", compile.tokenizer,
                   "folder of tokenizer.json, tokenizer_config.json and generation_config.json, "

@@ -25,6 +25,7 @@ struct CompileCommand {
   bool copyWeights = false;
   std::int64_t blockTokens = 16;
   std::vector<std::string> allowUnused;
+  std::vector<std::string> settings; // FIELD=VALUE
   std::vector<std::string> disabledPasses;
   // ONNX files.
   std::string tokenizer; // folder; empty: beside the file

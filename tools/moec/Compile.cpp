@@ -139,6 +139,7 @@ ExitCode runCompile(const CompileCommand &command) {
     options.checkpoint.precision = command.precision == "f32" ? Precision::F32 : Precision::BF16;
   options.checkpoint.blockTokens = command.blockTokens;
   options.checkpoint.allowUnused = command.allowUnused;
+  options.checkpoint.settings = command.settings;
 
   options.onnx.interface = parseInterface(command.interface);
   options.onnx.tokenizerFolder = command.tokenizer;

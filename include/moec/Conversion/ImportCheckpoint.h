@@ -32,6 +32,9 @@ struct ImportCheckpointOptions {
   int64_t blockTokens = 16;
   /// Names of tensors that the model may leave unused; '*' stands for any text.
   std::vector<std::string> allowUnused;
+  /// What config.json should say instead: "FIELD=VALUE", "GROUP.FIELD=VALUE"; "+FIELD=VALUE" for a
+  /// field that it does not have. Values are JSON, or else strings.
+  std::vector<std::string> settings;
 };
 
 /// Imports the folder. Every problem of it is in one diagnostic.

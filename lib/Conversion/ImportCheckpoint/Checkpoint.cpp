@@ -83,6 +83,35 @@ static JsonView nullView() {
   return JsonView(null, none).optional("");
 }
 
+void Checkpoint::set(const std::string &setting) {
+  Document *document = load("config.json", /*required=*/false);
+  if (!document)
+    return; // which was said already
+  std::string where = "--set " + setting + ": ";
+  std::size_t equals = setting.find('=');
+  bool isNew = setting.starts_with('+');
+  std::string_view path = std::string_view(setting).substr(isNew, equals - isNew);
+  if (equals == std::string::npos || path.empty())
+    return complain(where + "expected FIELD=VALUE");
+  moert::Json *place = &document->content;
+  for (bool isLast = false; !isLast;) {
+    std::size_t dot = path.find('.');
+    std::string key(path.substr(0, dot));
+    isLast = dot == std::string_view::npos;
+    path.remove_prefix(isLast ? path.size() : dot + 1);
+    if (!place->is_object() || (!place->contains(key) && !(isLast && isNew)))
+      return complain(where + "config.json has no field " + inQuotes(key) +
+                      (isLast ? "; write '+' before a field to add it" : ""));
+    if (isLast && isNew && place->contains(key))
+      return complain(where + "config.json has the field " + inQuotes(key) +
+                      " already; leave out the '+'");
+    place = &(*place)[key];
+  }
+  std::string_view text = std::string_view(setting).substr(equals + 1);
+  auto value = moert::parseJson(text, "--set");
+  *place = value.isOk() ? *std::move(value) : moert::Json(std::string(text));
+}
+
 JsonView Checkpoint::config() { return json("config.json"); }
 
 JsonView Checkpoint::json(const std::string &name) {

@@ -103,6 +103,8 @@ mlir::moec::importCheckpoint(StringRef folder, const ImportCheckpointOptions &op
   if (!opened.isOk())
     return fail(opened.status());
   Checkpoint &checkpoint = **opened;
+  for (const std::string &setting : options.settings)
+    checkpoint.set(setting);
   OwningOpRef<ModuleOp> module;
   if (JsonView config = checkpoint.config()) {
     LanguageModelConfig language = readLanguageModelConfig(checkpoint);

@@ -224,3 +224,29 @@ TEST(ImportGptOss, BrokenShardIsNotAlsoManyMissingTensors) {
   EXPECT_EQ(import.errors[0].find("is missing"), std::string::npos) << import.errors[0];
   EXPECT_NE(import.errors[0].find(name), std::string::npos);
 }
+
+TEST(ImportGptOss, SettingsChangeTheConfig) {
+  TestCheckpoint files;
+  files.write();
+  ImportCheckpointOptions options;
+  options.settings = {"sliding_window=3", "+swiglu_alpha=1.5", "+rope_parameters.rope_type=default"};
+  files.config["rope_parameters"] = {{"rope_theta", 10000}};
+  files.config.erase("rope_scaling");
+  files.write();
+  Import import(files, options);
+  ASSERT_TRUE(succeeded(import.module)) << (import.errors.empty() ? "" : import.errors[0]);
+  EXPECT_EQ(import.ops<moe::AttentionOp>().front().getWindow(), 3u);
+  EXPECT_EQ(import.ops<moe::ExpertsOp>().front().getActivation().getAlpha().value, 1.5);
+  auto rotary = import.ops<moe::RopeOp>().front().getRotary();
+  EXPECT_EQ(rotary.getFrequencies()[0], 1.0f);
+
+  options.settings = {"sliding_windows=3", "hidden_size", "+sliding_window=3", "vocab_size.a=3"};
+  Import wrong(files, options);
+  EXPECT_TRUE(failed(wrong.module));
+  ASSERT_EQ(wrong.errors.size(), 1u);
+  for (const char *part :
+       {"--set sliding_windows=3: config.json has no field 'sliding_windows'; write '+'",
+        "--set hidden_size: expected FIELD=VALUE", "has the field 'sliding_window' already",
+        "--set vocab_size.a=3: config.json has no field 'a'"})
+    EXPECT_NE(wrong.errors[0].find(part), std::string::npos) << part << " in\n" << wrong.errors[0];
+}

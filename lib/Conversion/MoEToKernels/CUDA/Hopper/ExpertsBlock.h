@@ -37,7 +37,7 @@ public:
 
   void build(Value workgroup);
 
-  static int64_t getSharedBytes() { return sumsOffset + sumsBytes; }
+  static constexpr int64_t getSharedBytes() { return sumsOffset + sumsBytes; }
 
 private:
   using Shape = ExpertSchedule::Shape;

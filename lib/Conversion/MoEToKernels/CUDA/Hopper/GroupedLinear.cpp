@@ -59,8 +59,11 @@ public:
   }
 
 private:
-  /// Two numbers for each lie in shared memory beside the slots.
-  static constexpr int64_t mostExperts = 1536;
+  /// Two numbers for each, and one more, lie in shared memory beside the slots and their barriers.
+  static constexpr int64_t mostExperts = 1024;
+  static constexpr int64_t sharedOfBlock = 227 * 1024, barrierBytes = 256;
+  static_assert(ExpertsBlock::getSharedBytes() + 2 * 4 * (mostExperts + 1) + barrierBytes <=
+                sharedOfBlock);
 };
 
 } // namespace
