@@ -125,8 +125,6 @@ LogicalResult Compilation::embedReferenceText(ModuleOp module) {
 
 LogicalResult Compilation::runPhase(ModuleOp module, Phase phase) {
   PassManager pm(&context);
-  if (options.statistics)
-    pm.enableStatistics(PassDisplayMode::List);
   if (options.timing)
     pm.enableTiming();
   FailureOr<TargetDescription> target;

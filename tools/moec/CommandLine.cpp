@@ -258,9 +258,6 @@ void CommandLine::addCompile() {
       ->allow_extra_args(false)
       ->delimiter(',')
       ->group(phases);
-  sub->add_flag("--statistics", compile.statistics,
-                "print what each pass counted, on standard error")
-      ->group(phases);
   sub->add_flag("--timing", compile.timing, "print the time of each pass, on standard error")
       ->group(phases);
 

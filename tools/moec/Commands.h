@@ -33,7 +33,6 @@ struct CompileCommand {
   std::string tokensInput, positionsInput, logitsOutput;
   std::vector<std::string> past, present;
   std::vector<std::string> dimensions; // NAME=VALUE
-  bool statistics = false;
   bool timing = false;
 };
 

@@ -125,7 +125,6 @@ ExitCode runCompile(const CompileCommand &command) {
   options.dumpFolder = command.dumpPhases;
   options.copyWeights = command.copyWeights;
   options.tokenizerFolder = command.tokenizer;
-  options.statistics = command.statistics;
   options.timing = command.timing;
   options.pipeline.disabledPasses = command.disabledPasses;
   std::vector<std::string> optimising = mlir::moec::getOptimisingPasses();

@@ -44,7 +44,6 @@ struct CompileOptions {
   ImportONNXOptions onnx;
   PipelineOptions pipeline;
   /// Print the passes' statistics, and the time each took, to standard error.
-  bool statistics = false;
   bool timing = false;
 };
 
