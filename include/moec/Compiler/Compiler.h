@@ -43,7 +43,7 @@ struct CompileOptions {
   ImportCheckpointOptions checkpoint;
   ImportONNXOptions onnx;
   PipelineOptions pipeline;
-  /// Print the passes' statistics, and the time each took, to standard error.
+  /// Print the time that each pass took to standard error.
   bool timing = false;
 };
 
