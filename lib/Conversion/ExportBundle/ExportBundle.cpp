@@ -149,6 +149,7 @@ LogicalResult Exporter::addLanguageModel() {
   model.set_token_sequences("token_sequences");
   model.set_sequence_offsets("sequence_offsets");
   model.set_block_table("block_table");
+  model.set_state_slots("state_slots");
   model.set_logit_rows("logit_rows");
   model.set_logits("logits");
   model.set_vocabulary(integer("vocabulary", 0));

@@ -12,6 +12,8 @@ const KernelStrategy &getKVAppendStrategy();
 const KernelStrategy &getRouteStrategy();
 const KernelStrategy &getGroupTokensStrategy();
 const KernelStrategy &getCombineStrategy();
+const KernelStrategy &getCausalConvStrategy();
+const KernelStrategy &getDeltaRuleStrategy();
 
 /// ceil(rows of `tensor` / tile) * factor: the workgroups of a kernel that is cut along the tokens.
 OpFoldResult countTiles(OpBuilder &builder, Location loc, Value tensor, int64_t tile,

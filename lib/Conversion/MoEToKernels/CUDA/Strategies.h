@@ -18,6 +18,8 @@ const KernelStrategy &getCUDARouteStrategy();
 const KernelStrategy &getCUDASerialRouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();
 const KernelStrategy &getCUDASerialGroupTokensStrategy();
+const KernelStrategy &getCUDASerialCausalConvStrategy();
+const KernelStrategy &getCUDASerialDeltaRuleStrategy();
 
 } // namespace mlir::moec
 

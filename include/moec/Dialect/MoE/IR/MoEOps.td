@@ -6,6 +6,7 @@ include "moec/Dialect/MoE/IR/WeightOps.td"
 include "moec/Dialect/MoE/IR/LinearOps.td"
 include "moec/Dialect/MoE/IR/NormOps.td"
 include "moec/Dialect/MoE/IR/AttentionOps.td"
+include "moec/Dialect/MoE/IR/RecurrentOps.td"
 include "moec/Dialect/MoE/IR/RoutingOps.td"
 include "moec/Dialect/MoE/IR/ExpertOps.td"
 
