@@ -1,7 +1,7 @@
 //===- SerialStrategy.cpp - small ops whose CPU code one thread of a block runs ---------------===//
 //
-// Choosing experts within groups, sorting tokens by a great many experts, and linear attention: what
-// no strategy of its own does yet. The code is the CPU's, with scratch in the block's shared memory; blocks take
+// Choosing experts within groups, sorting tokens by a great many experts, and linear attention of
+// unusual sizes: what no strategy of its own does yet. The code is the CPU's, with scratch in the block's shared memory; blocks take
 // workgroups.
 //
 //===------------------------------------------------------------------------------------------===//

@@ -18,7 +18,9 @@ const KernelStrategy &getCUDARouteStrategy();
 const KernelStrategy &getCUDASerialRouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();
 const KernelStrategy &getCUDASerialGroupTokensStrategy();
+const KernelStrategy &getCUDACausalConvStrategy();
 const KernelStrategy &getCUDASerialCausalConvStrategy();
+const KernelStrategy &getCUDADeltaRuleStrategy();
 const KernelStrategy &getCUDASerialDeltaRuleStrategy();
 
 } // namespace mlir::moec
