@@ -55,14 +55,8 @@ TEST_P(CausalConv, EqualsTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, CausalConv,
-                         testing::Values("cpu", "cpu:x86-64", "cpu:x86-64-v3"),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name;
-                         });
+                         testing::Values("cpu", "cpu:x86-64", "cpu:x86-64-v3", "cuda:sm_80"),
+                         getTargetName);
 
 TEST(CausalConv, PiecesGiveTheSameBits) {
   RecurrentCase shape = makeConv(37, 4, "bf16", "f32", true);
@@ -83,8 +77,10 @@ TEST(CausalConv, PiecesGiveTheSameBits) {
   }
 }
 
-TEST(CausalConv, WrongTablesWriteNothing) {
-  RecurrentKernel kernel(makeConv(16, 4, "f32", "f32", false), 2);
+class CausalConvTables : public testing::TestWithParam<const char *> {};
+
+TEST_P(CausalConvTables, WriteNothingWhereTheyAreWrong) {
+  RecurrentKernel kernel(makeConv(16, 4, "f32", "f32", false), 2, GetParam());
   ASSERT_TRUE(kernel.isReady()) << kernel.getError();
   Step step = {{0, 0, 0, 2}, {1, 1, 0, 2}};
   for (auto [offsets, slots] :
@@ -100,5 +96,8 @@ TEST(CausalConv, WrongTablesWriteNothing) {
         ASSERT_TRUE(std::isnan(buffer->get(i))) << "element " << i << " was written";
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, CausalConvTables, testing::Values("cpu", "cuda:sm_80"),
+                         getTargetName);
 
 } // namespace

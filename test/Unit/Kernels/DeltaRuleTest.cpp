@@ -76,7 +76,7 @@ TEST_P(DeltaRule, EqualsTheInterpreter) {
   shape.resultType = pick("f32", "f32", shape.type.c_str());
   shape.perChannel = pick(true, false);
   shape.normalizes = pick(true, true, false);
-  std::string target = pick("cpu", "cpu:x86-64", "cpu:x86-64-v3");
+  std::string target = pick("cpu", "cpu:x86-64", "cpu:x86-64-v3", "cuda:sm_80");
   if (!canRun(target))
     target = "cpu";
   RecurrentKernel kernel(shape.make(), 4, target);
@@ -86,21 +86,23 @@ TEST_P(DeltaRule, EqualsTheInterpreter) {
     kernel.compare(step, 5e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, DeltaRule, testing::Range(0u, 24u));
+INSTANTIATE_TEST_SUITE_P(Shapes, DeltaRule, testing::Range(0u, 32u));
 
-TEST(DeltaRule, PiecesGiveTheSameBits) {
+class DeltaRulePieces : public testing::TestWithParam<const char *> {};
+
+TEST_P(DeltaRulePieces, GiveTheSameBits) {
   DeltaCase shape;
-  shape.heads = 4;
+  shape.keyHeads = 1;
   shape.perChannel = false;
-  RecurrentKernel whole(shape.make(), 1);
+  RecurrentKernel whole(shape.make(), 1, GetParam());
   ASSERT_TRUE(whole.isReady()) << whole.getError();
-  TestBuffer expected = whole.run({{0, 0, 0, 130}});
-  for (int piece : {1, 7, 16, 64, 129}) {
-    RecurrentKernel pieces(shape.make(), 3);
+  TestBuffer expected = whole.run({{0, 0, 0, 70}});
+  for (int piece : {1, 7, 16, 64}) {
+    RecurrentKernel pieces(shape.make(), 3, GetParam());
     std::vector<std::byte> bytes;
-    for (int first = 0; first < 130; first += piece) {
+    for (int first = 0; first < 70; first += piece) {
       // Beside another sequence in the same step.
-      int count = std::min(piece, 130 - first);
+      int count = std::min(piece, 70 - first);
       TestBuffer part = pieces.run({{9, 0, first, count}, {0, 1, first, count}});
       bytes.insert(bytes.end(), part.getBytes().begin() + part.getBytes().size() / 2,
                    part.getBytes().end());
@@ -108,6 +110,9 @@ TEST(DeltaRule, PiecesGiveTheSameBits) {
     EXPECT_EQ(bytes, expected.getBytes()) << "in pieces of " << piece;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, DeltaRulePieces, testing::Values("cpu", "cuda:sm_80"),
+                         getTargetName);
 
 /// Long sequences in one step, so that the interpreter keeps their state in double precision
 /// throughout, for decays of every size.
@@ -141,8 +146,10 @@ TEST(DeltaRule, DoesNotDriftOverLongSequences) {
   }
 }
 
-TEST(DeltaRule, WrongTablesWriteNothing) {
-  RecurrentKernel kernel(DeltaCase().make(), 2);
+class DeltaRuleTables : public testing::TestWithParam<const char *> {};
+
+TEST_P(DeltaRuleTables, WriteNothingWhereTheyAreWrong) {
+  RecurrentKernel kernel(DeltaCase().make(), 2, GetParam());
   ASSERT_TRUE(kernel.isReady()) << kernel.getError();
   Step step = {{0, 0, 0, 2}, {1, 1, 0, 2}};
   for (auto [offsets, slots] :
@@ -158,5 +165,8 @@ TEST(DeltaRule, WrongTablesWriteNothing) {
         ASSERT_TRUE(std::isnan(buffer->get(i))) << "element " << i << " was written";
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, DeltaRuleTables, testing::Values("cpu", "cuda:sm_80"),
+                         getTargetName);
 
 } // namespace

@@ -18,6 +18,13 @@ int64_t moec_test::countElements(const std::vector<int64_t> &shape) {
   return count;
 }
 
+std::string moec_test::getTargetName(const testing::TestParamInfo<const char *> &info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
 double moec_test::drawNormal(std::mt19937 &random) {
   return std::normal_distribution<double>()(random);
 }
@@ -48,7 +55,14 @@ KernelText RecurrentCase::describe(const std::string &sequences) const {
 
 RecurrentKernel::RecurrentKernel(const RecurrentCase &shape, int64_t slots, std::string target)
     : state(shape.stateType, slots * countElements(shape.stateShape)), shape(shape), slots(slots),
-      kernel([shape](std::string sequences) { return shape.describe(sequences).print(); }, target),
+      kernel(
+          [shape, target](std::string sequences) {
+            std::string text = shape.describe(sequences).print();
+            if (llvm::StringRef(target).starts_with("cuda"))
+              text.replace(text.find("\"cpu."), 5, "\"cuda.");
+            return text;
+          },
+          target),
       reference(shape.describe("?").printFunction("op")) {
   auto type = reference.getArgumentType<StateType>("op", shape.operands.size());
   referenceState = *ReferenceState::create(type, slots);

@@ -23,7 +23,7 @@ struct RecurrentCase {
   Operand result;
   std::string stateType;
   std::vector<int64_t> stateShape;
-  /// The op up to the colon, with its strategy: 'moe.x %0, %1 over %2 at (%3, %4, %5) {strategy = ...}'.
+  /// The op up to the colon, with the strategy for CPUs: 'moe.x %0 over %1 at (%2, %3, %4) {strategy = "cpu.x"}'.
   std::string op;
   /// The types between the colon and the state's, with a comma behind each.
   std::string types;
@@ -41,12 +41,16 @@ struct SequencePiece {
 };
 using Step = std::vector<SequencePiece>;
 
+/// "cpu_x86_64" for a test of target "cpu:x86-64".
+std::string getTargetName(const testing::TestParamInfo<const char *> &info);
+
 double drawNormal(std::mt19937 &random);
 int64_t countElements(const std::vector<int64_t> &shape);
 
 /// The state of both, and steps on it. What a sequence has at a position depends on nothing else.
 class RecurrentKernel {
 public:
+  /// For a GPU with the strategy for GPUs.
   RecurrentKernel(const RecurrentCase &shape, int64_t slots, std::string target = "cpu");
 
   bool isReady() const { return kernel.isReady(); }
