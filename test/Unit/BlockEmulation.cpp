@@ -28,7 +28,8 @@ struct Meeting {
 class ThreadBlock {
 public:
   ThreadBlock(int64_t threads, const std::function<void()> &body)
-      : body(body), threads(threads), warps(llvm::divideCeil(threads, warpSize)), exchanged(threads) {
+      : body(body), threads(threads), warps(llvm::divideCeil(threads, warpSize)),
+        exchanged(threads) {
     for (Thread &thread : this->threads) {
       thread.stack = std::make_unique<char[]>(stackBytes);
       getcontext(&thread.context);
@@ -134,9 +135,9 @@ bool moec_test::runBlock(int64_t threads, const std::function<void()> &body) {
 template <typename Function>
 static LLVM::CallOp buildCall(OpBuilder &builder, Location loc, Function *function, Type result,
                               ArrayRef<Type> types, ValueRange operands) {
-  Value address = LLVM::ConstantOp::create(
-      builder, loc, builder.getI64Type(),
-      builder.getI64IntegerAttr(reinterpret_cast<intptr_t>(function)));
+  Value address =
+      LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                               builder.getI64IntegerAttr(reinterpret_cast<intptr_t>(function)));
   SmallVector<Value> all = {LLVM::IntToPtrOp::create(
       builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), address)};
   llvm::append_range(all, operands);
@@ -150,8 +151,8 @@ static void replace(Operation *op) {
   if (isa<NVVM::ThreadIdXOp>(op)) {
     op->replaceAllUsesWith(buildCall(builder, loc, &ThreadBlock::getThread, i32, {}, {}));
   } else if (isa<NVVM::Barrier0Op>(op)) {
-    buildCall(builder, loc, &ThreadBlock::waitForBlock, LLVM::LLVMVoidType::get(op->getContext()), {},
-              {});
+    buildCall(builder, loc, &ThreadBlock::waitForBlock, LLVM::LLVMVoidType::get(op->getContext()),
+              {}, {});
   } else if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
     Type type = shuffle.getType();
     Value bits = LLVM::BitcastOp::create(builder, loc, i32, shuffle.getVal());

@@ -1,8 +1,8 @@
 //===- BlockEmulation.h - the threads of a GPU's block on a CPU -------------------------------===//
 //
-// Kernels for GPUs, as phase kernel leaves them, are what one thread of a block runs. Here a block's
-// threads are fibers of one thread of the CPU: each runs until it waits for others, at a barrier or
-// to exchange a value within its warp.
+// Kernels for GPUs, as phase kernel leaves them, are what one thread of a block runs. Here a
+// block's threads are fibers of one thread of the CPU: each runs until it waits for others, at a
+// barrier or to exchange a value within its warp.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace moec_test {
 
-/// Replaces thread numbers, barriers and exchanges of `module` by calls into this process, and shared
-/// memory by memory of the module: blocks must run one after the other.
+/// Replaces thread numbers, barriers and exchanges of `module` by calls into this process, and
+/// shared memory by memory of the module: blocks must run one after the other.
 void emulateBlocks(mlir::ModuleOp module);
 
 /// Runs `body` once for each thread of a block. False when its threads wait for each other forever:

@@ -25,8 +25,9 @@ public:
                    const TargetDescription &target)
       : code(code), channels(op.getWeight().getType().getDimSize(0)),
         size(op.getWeight().getType().getDimSize(1)), lanes(target.getVectorBytes() / 4),
-        silu(op.getSilu()), input(operands[0]), weight(operands[1]), state(operands[2]),
-        sequences{operands[2], operands[3], operands[4], operands[5]}, result(result) {}
+        silu(op.getSilu()), input(operands[0]), weight(operands[1]),
+        state(operands[2]), sequences{operands[2], operands[3], operands[4], operands[5]},
+        result(result) {}
 
   void build(Value workgroup) {
     int64_t pieces = llvm::divideCeil(channels, channelsPerWorkgroup);
@@ -70,8 +71,8 @@ private:
     for (int64_t i = 0; i < width; ++i)
       rows.push_back(code.loadFloats(weight, {code.add(channel, i), code.index(0)}, size));
     for (int64_t j = 0; j < size; ++j)
-      taps.push_back(code.fromLanes(
-          llvm::map_to_vector(rows, [&](Value row) { return code.lane(row, j); })));
+      taps.push_back(
+          code.fromLanes(llvm::map_to_vector(rows, [&](Value row) { return code.lane(row, j); })));
     return taps;
   }
 
@@ -79,8 +80,7 @@ private:
   SmallVector<Value> loadWindow(const SequencePart &part, Value channel, int64_t width) {
     SmallVector<Type> types(size - 1, code.floatVector(width));
     return code.choose(
-        part.begins, types,
-        [&] { return SmallVector<Value>(size - 1, code.floatSplat(0, width)); },
+        part.begins, types, [&] { return SmallVector<Value>(size - 1, code.floatSplat(0, width)); },
         [&] {
           SmallVector<Value> rows;
           for (int64_t row = 0; row < size - 1; ++row)

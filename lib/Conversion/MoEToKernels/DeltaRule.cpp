@@ -6,7 +6,8 @@
 //
 // Columns of the matrix do not depend on each other. So some tokens are prepared (normalised keys
 // and queries, decay factors), and then each panel of columns, which fits in the first cache, goes
-// through all of them.
+// through all of them, once a token: what an updated row predicts for the next token is added up on
+// the way.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -71,11 +72,8 @@ public:
       code.loop(part.first, part.end, shape.chunk, [&](Value first) {
         Value end = code.minimum(code.add(first, shape.chunk), part.end);
         code.loop(first, end, 1, [&](Value token) { prepare(token, code.sub(token, first)); });
-        code.panels(shape.valueDim, 4 * lanes, [&](Value column, int64_t width) {
-          code.loop(first, end, 1, [&](Value token) {
-            update(token, code.sub(token, first), column, width);
-          });
-        });
+        code.panels(shape.valueDim, 4 * lanes,
+                    [&](Value column, int64_t width) { updateColumns(first, end, column, width); });
       });
     });
   }
@@ -111,8 +109,8 @@ private:
 
   void prepare(Value token, Value row) {
     Value keyFactor = findNormFactor(key, token);
-    Value queryFactor = code.mul(findNormFactor(query, token),
-                                 code.float32(op.getScale().convertToDouble()));
+    Value queryFactor =
+        code.mul(findNormFactor(query, token), code.float32(op.getScale().convertToDouble()));
     code.panels(shape.keyDim, lanes, [&](Value i, int64_t width) {
       auto loadScaled = [&](Value rows, Value factor) {
         return code.mul(code.loadFloats(rows, {token, keyHead, i}, width),
@@ -132,36 +130,52 @@ private:
     return code.exp(code.broadcast(code.loadFloat(decay, {token, head}), width));
   }
 
-  /// Takes columns of the matrix through one token.
-  void update(Value token, Value row, Value column, int64_t width) {
-    constexpr int64_t unrolled = 4;
-    auto factor = [&](Value rows, Value k) {
-      return code.broadcast(code.loadFloat(rows, {row, k}), width);
-    };
-    auto loadState = [&](Value k) {
-      return code.loadFloats(state, {slot, head, k, column}, width);
-    };
-    // What the decayed state predicts for the key.
-    Value prediction =
-        code.unrolledLoop(shape.keyDim, unrolled, {code.floatSplat(0, width)},
-                          [&](Value k, ValueRange sums) -> SmallVector<Value> {
-                            return {code.fma(factor(scratch.decayedKey, k), loadState(k), sums[0])};
-                          })
-            .front();
-    Value error = code.sub(code.loadFloats(value, {token, head, column}, width), prediction);
-    Value correction =
-        code.mul(code.broadcast(code.loadFloat(beta, {token, head}), width), error);
-    Value sums =
-        code.unrolledLoop(shape.keyDim, unrolled, {code.floatSplat(0, width)},
-                          [&](Value k, ValueRange sums) -> SmallVector<Value> {
-                            Value decayed = code.mul(loadState(k), factor(scratch.decay, k));
-                            Value updated = code.fma(factor(scratch.key, k), correction, decayed);
-                            code.storeFloats(updated, state, {slot, head, k, column});
-                            return {code.fma(factor(scratch.query, k), updated, sums[0])};
-                          })
-            .front();
-    code.storeFloats(sums, result, {token, head, column});
+  Value loadState(Value row, Value column, int64_t width) {
+    return code.loadFloats(state, {slot, head, row, column}, width);
   }
+  /// An element of a prepared row, in every lane.
+  Value loadPrepared(Value rows, Value token, Value i, int64_t width) {
+    return code.broadcast(code.loadFloat(rows, {token, i}), width);
+  }
+
+  /// Takes columns of the matrix through the prepared tokens.
+  void updateColumns(Value first, Value end, Value column, int64_t width) {
+    Value last = code.sub(code.sub(end, first), code.index(1));
+    // What the decayed state predicts for the first key.
+    Value prediction = code.unrolledLoop(shape.keyDim, unrolled, {code.floatSplat(0, width)},
+                                         [&](Value k, ValueRange sums) -> SmallVector<Value> {
+                                           return {code.fma(loadPrepared(scratch.decayedKey,
+                                                                         code.index(0), k, width),
+                                                            loadState(k, column, width), sums[0])};
+                                         })
+                           .front();
+    code.loop(first, end, 1, {prediction},
+              [&](Value token, ValueRange carried) -> SmallVector<Value> {
+                Value row = code.sub(token, first);
+                Value next = code.minimum(code.add(row, 1), last); // of the last one unused
+                return {update(token, row, next, column, width, carried[0])};
+              });
+  }
+
+  /// Takes columns through one token and gives what they predict for the next one.
+  Value update(Value token, Value row, Value next, Value column, int64_t width, Value prediction) {
+    Value error = code.sub(code.loadFloats(value, {token, head, column}, width), prediction);
+    Value correction = code.mul(code.broadcast(code.loadFloat(beta, {token, head}), width), error);
+    Value zero = code.floatSplat(0, width);
+    SmallVector<Value> sums = code.unrolledLoop(
+        shape.keyDim, unrolled, {zero, zero}, [&](Value k, ValueRange sums) -> SmallVector<Value> {
+          Value decayed =
+              code.mul(loadState(k, column, width), loadPrepared(scratch.decay, row, k, width));
+          Value updated = code.fma(loadPrepared(scratch.key, row, k, width), correction, decayed);
+          code.storeFloats(updated, state, {slot, head, k, column});
+          return {code.fma(loadPrepared(scratch.query, row, k, width), updated, sums[0]),
+                  code.fma(loadPrepared(scratch.decayedKey, next, k, width), updated, sums[1])};
+        });
+    code.storeFloats(sums[0], result, {token, head, column});
+    return sums[1];
+  }
+
+  static constexpr int64_t unrolled = 4;
 
   CodeBuilder &code;
   moe::DeltaRuleOp op;

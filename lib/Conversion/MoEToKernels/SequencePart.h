@@ -21,8 +21,8 @@ struct SequenceOperands {
 
 /// Builds `body` for `sequence`, under conditions: it has tokens, they lie among the step's
 /// `tokens`, and its slot lies in the pool. A wrong table must not write anywhere else.
-void withSequence(CodeBuilder &code, const SequenceOperands &operands, Value sequence,
-                  Value tokens, function_ref<void(const SequencePart &)> body);
+void withSequence(CodeBuilder &code, const SequenceOperands &operands, Value sequence, Value tokens,
+                  function_ref<void(const SequencePart &)> body);
 
 } // namespace mlir::moec
 

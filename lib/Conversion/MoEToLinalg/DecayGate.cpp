@@ -33,8 +33,8 @@ struct ConvertDecayGate : OpRewritePattern<moe::DecayGateOp> {
       SmallVector<OpFoldResult> offset = {rewriter.getIndexAttr(0)};
       SmallVector<OpFoldResult> size = {rewriter.getIndexAttr(heads)};
       SmallVector<OpFoldResult> stride = {rewriter.getIndexAttr(1)};
-      logarithms = tensor::ExtractSliceOp::create(rewriter, op.getLoc(), logarithms, offset, size,
-                                                  stride);
+      logarithms =
+          tensor::ExtractSliceOp::create(rewriter, op.getLoc(), logarithms, offset, size, stride);
     }
     SmallVector<unsigned> behindTokens = llvm::to_vector(llvm::seq<unsigned>(1, rank));
     Value inputs[] = {op.getInput(), logarithms, op.getBias()};
@@ -45,11 +45,10 @@ struct ConvertDecayGate : OpRewritePattern<moe::DecayGateOp> {
     rewriter.replaceOp(
         op, code.map(code.sizesOf(op.getInput()), element, inputs, maps,
                      [&](ArrayRef<Value> elements, Value) -> Value {
-                       Value factor = math::ExpOp::create(rewriter, op.getLoc(),
-                                                          code.widen(elements[1]));
-                       Value x = arith::AddFOp::create(rewriter, op.getLoc(),
-                                                       code.widen(elements[0]),
-                                                       code.widen(elements[2]));
+                       Value factor =
+                           math::ExpOp::create(rewriter, op.getLoc(), code.widen(elements[1]));
+                       Value x = arith::AddFOp::create(
+                           rewriter, op.getLoc(), code.widen(elements[0]), code.widen(elements[2]));
                        Value y;
                        if (bound) {
                          y = code.sigmoid(arith::MulFOp::create(rewriter, op.getLoc(), factor, x));

@@ -58,6 +58,13 @@ INSTANTIATE_TEST_SUITE_P(Targets, CausalConv,
                          testing::Values("cpu", "cpu:x86-64", "cpu:x86-64-v3", "cuda:sm_80"),
                          getTargetName);
 
+TEST(CausalConv, OneThreadOfAGPUTakesManyTaps) {
+  RecurrentKernel kernel(makeConv(9, 17, "f32", "f32", true), 4, "cuda:sm_80", ".serial");
+  ASSERT_TRUE(kernel.isReady()) << kernel.getError();
+  for (const Step &step : steps)
+    kernel.compare(step, 1e-6);
+}
+
 TEST(CausalConv, PiecesGiveTheSameBits) {
   RecurrentCase shape = makeConv(37, 4, "bf16", "f32", true);
   RecurrentKernel whole(shape, 1);

@@ -38,8 +38,8 @@ struct DeltaCase {
     shape.result = {resultType, value, {}};
     shape.stateType = "f32";
     shape.stateShape = {heads, keyDim, valueDim};
-    shape.op = "moe.delta_rule %0, %1, %2 decay(%3 : " + tensor(decay, "f32") + ") beta(%4 : " +
-               tensor({heads}, "f32") +
+    shape.op = "moe.delta_rule %0, %1, %2 decay(%3 : " + tensor(decay, "f32") +
+               ") beta(%4 : " + tensor({heads}, "f32") +
                ") over %5 at (%6, %7, %8) {strategy = \"cpu.delta_rule\", scale = " +
                std::to_string(1 / std::sqrt(double(keyDim))) +
                (normalizes ? ", norm_epsilon = 1.0e-6}" : "}");
@@ -87,6 +87,16 @@ TEST_P(DeltaRule, EqualsTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, DeltaRule, testing::Range(0u, 32u));
+
+TEST(DeltaRule, OneThreadOfAGPUTakesWhatIsTooLargeForABlock) {
+  DeltaCase shape;
+  shape.keyDim = 300;
+  shape.valueDim = 5;
+  RecurrentKernel kernel(shape.make(), 4, "cuda:sm_80", ".serial");
+  ASSERT_TRUE(kernel.isReady()) << kernel.getError();
+  for (const Step &step : steps)
+    kernel.compare(step, 5e-6);
+}
 
 class DeltaRulePieces : public testing::TestWithParam<const char *> {};
 
@@ -137,8 +147,7 @@ TEST(DeltaRule, DoesNotDriftOverLongSequences) {
     for (int tokens : {64, 512, 4096}) {
       SCOPED_TRACE(decay.name);
       double worst = kernel.compare({{tokens, 1, 0, tokens}}, 5e-6);
-      RecordProperty(std::string(decay.name) + " " + std::to_string(tokens),
-                     std::to_string(worst));
+      RecordProperty(std::string(decay.name) + " " + std::to_string(tokens), std::to_string(worst));
       std::printf("  %s, %d tokens: %.2g\n", decay.name, tokens, worst);
       // A token after all of them, alone.
       kernel.compare({{tokens, 1, tokens, 1}}, 5e-6);

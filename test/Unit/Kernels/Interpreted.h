@@ -38,8 +38,8 @@ public:
   }
   mlir::moec::moe::ReferenceTensor tensor(const std::vector<int32_t> &values,
                                           llvm::ArrayRef<int64_t> shape) {
-    return *mlir::moec::moe::ReferenceTensor::createFrom(
-        mlir::IntegerType::get(context.get(), 32), shape, llvm::ArrayRef<int32_t>(values));
+    return *mlir::moec::moe::ReferenceTensor::createFrom(mlir::IntegerType::get(context.get(), 32),
+                                                         shape, llvm::ArrayRef<int32_t>(values));
   }
 
   /// The type of an argument of `function`.

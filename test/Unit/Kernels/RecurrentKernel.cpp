@@ -41,8 +41,7 @@ KernelText RecurrentCase::describe(const std::string &sequences) const {
   KernelText text;
   for (const Operand &operand : operands)
     text.inputs.push_back(tensor(operand));
-  text.inputs.push_back(
-      {"memref<?x" + join(stateShape, "x") + stateType + ">", getStateText()});
+  text.inputs.push_back({"memref<?x" + join(stateShape, "x") + stateType + ">", getStateText()});
   text.inputs.push_back(tensorArgument("?xi32"));
   text.inputs.push_back(tensorArgument("?xi32"));
   text.inputs.push_back(tensorArgument(sequences + "xi32"));
@@ -53,13 +52,17 @@ KernelText RecurrentCase::describe(const std::string &sequences) const {
   return text;
 }
 
-RecurrentKernel::RecurrentKernel(const RecurrentCase &shape, int64_t slots, std::string target)
+RecurrentKernel::RecurrentKernel(const RecurrentCase &shape, int64_t slots, std::string target,
+                                 std::string suffix)
     : state(shape.stateType, slots * countElements(shape.stateShape)), shape(shape), slots(slots),
       kernel(
-          [shape, target](std::string sequences) {
+          [shape, target, suffix](std::string sequences) {
             std::string text = shape.describe(sequences).print();
-            if (llvm::StringRef(target).starts_with("cuda"))
-              text.replace(text.find("\"cpu."), 5, "\"cuda.");
+            if (llvm::StringRef(target).starts_with("cuda")) {
+              size_t name = text.find("\"cpu.") + 1;
+              text.insert(text.find('"', name), suffix);
+              text.replace(name, 3, "cuda");
+            }
             return text;
           },
           target),
@@ -106,8 +109,8 @@ TestBuffer RecurrentKernel::run(const Step &step) {
   std::vector<int32_t> &places = forcedSlots.empty() ? inputs.slots : forcedSlots;
   std::vector<Binding> bindings;
   for (auto [buffer, operand] : llvm::zip(inputs.operands, shape.operands))
-    bindings.push_back({buffer.data(), operand.isWeight ? std::vector<int64_t>()
-                                                        : std::vector<int64_t>{tokens}});
+    bindings.push_back(
+        {buffer.data(), operand.isWeight ? std::vector<int64_t>() : std::vector<int64_t>{tokens}});
   bindings.push_back({state.data(), {slots}});
   bindings.push_back({inputs.positions.data(), {tokens}});
   bindings.push_back({offsets.data(), {sequences + 1}});

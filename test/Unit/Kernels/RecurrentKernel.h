@@ -23,7 +23,8 @@ struct RecurrentCase {
   Operand result;
   std::string stateType;
   std::vector<int64_t> stateShape;
-  /// The op up to the colon, with the strategy for CPUs: 'moe.x %0 over %1 at (%2, %3, %4) {strategy = "cpu.x"}'.
+  /// The op up to the colon, with the strategy for CPUs: 'moe.x %0 over %1 at (%2, %3, %4)
+  /// {strategy = "cpu.x"}'.
   std::string op;
   /// The types between the colon and the state's, with a comma behind each.
   std::string types;
@@ -50,8 +51,9 @@ int64_t countElements(const std::vector<int64_t> &shape);
 /// The state of both, and steps on it. What a sequence has at a position depends on nothing else.
 class RecurrentKernel {
 public:
-  /// For a GPU with the strategy for GPUs.
-  RecurrentKernel(const RecurrentCase &shape, int64_t slots, std::string target = "cpu");
+  /// For a GPU with the strategy for GPUs, which has the same name but for `suffix` at its end.
+  RecurrentKernel(const RecurrentCase &shape, int64_t slots, std::string target = "cpu",
+                  std::string suffix = "");
 
   bool isReady() const { return kernel.isReady(); }
   const std::string &getError() const { return kernel.getError(); }

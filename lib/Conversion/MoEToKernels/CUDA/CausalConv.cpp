@@ -51,11 +51,10 @@ public:
         for (int64_t j = 0; j < size; ++j)
           taps.push_back(code.loadFloat(weight, {channel, code.index(j)}));
         for (int64_t j = 0; j < size - 1; ++j)
-          before.push_back(
-              code.select(part.begins, code.float32(0),
-                          code.loadFloat(state, {part.slot, code.index(j), channel})));
-        SmallVector<Value> last = code.loop(
-            part.first, part.end, 1, before, [&](Value token, ValueRange window) {
+          before.push_back(code.select(part.begins, code.float32(0),
+                                       code.loadFloat(state, {part.slot, code.index(j), channel})));
+        SmallVector<Value> last =
+            code.loop(part.first, part.end, 1, before, [&](Value token, ValueRange window) {
               SmallVector<Value> rows(window);
               rows.push_back(code.loadFloat(input, {token, channel}));
               Value sum = code.mul(taps[0], rows[0]);

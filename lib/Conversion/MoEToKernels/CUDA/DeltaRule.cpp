@@ -1,8 +1,8 @@
 //===- DeltaRule.cpp - a block computes some columns of one head of one sequence --------------===//
 //
 // The recurrence as it is defined, with the matrix in registers: a few neighbouring lanes share a
-// column, each with every so-manieth row of it. What all columns need of a token (normalised key and
-// query, decay factors) is prepared in shared memory, a token by each warp.
+// column, each with every so-manieth row of it. What all columns need of a token (normalised key
+// and query, decay factors) is prepared in shared memory, a token by each warp.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -35,8 +35,9 @@ public:
         valueDim(op.getValue().getType().getDimSize(2)),
         rows(llvm::divideCeil(keyDim, lanesOfColumn)), paddedKeyDim(rows * lanesOfColumn),
         query(operands[0]), key(operands[1]), value(operands[2]), decay(operands[3]),
-        beta(operands[4]), state(operands[5]),
-        sequences{operands[5], operands[6], operands[7], operands[8]}, result(result) {}
+        beta(operands[4]),
+        state(operands[5]), sequences{operands[5], operands[6], operands[7], operands[8]},
+        result(result) {}
 
   static int64_t countPieces(moe::DeltaRuleOp op) {
     return llvm::divideCeil(op.getValue().getType().getDimSize(2), columnsOfBlock);
@@ -64,8 +65,8 @@ public:
             code.when(code.isWithin(code.warp(), count),
                       [&] { prepare(code.add(first, code.warp()), code.warp()); });
             code.barrier();
-            SmallVector<Value> next = code.loop(
-                code.index(0), count, 1, carried, [&](Value row, ValueRange before) {
+            SmallVector<Value> next =
+                code.loop(code.index(0), count, 1, carried, [&](Value row, ValueRange before) {
                   return update(code.add(first, row), row, before);
                 });
             code.barrier(); // before other tokens take the place of these
@@ -120,8 +121,8 @@ private:
   /// A warp's work: what the block needs of a token. Rows behind the last one are zeros.
   void prepare(Value token, Value row) {
     Value keyFactor = findNormFactor(key, token);
-    Value queryFactor = code.mul(findNormFactor(query, token),
-                                 code.float32(op.getScale().convertToDouble()));
+    Value queryFactor =
+        code.mul(findNormFactor(query, token), code.float32(op.getScale().convertToDouble()));
     code.loop(code.lane(), code.index(paddedKeyDim), BlockCode::warpSize, [&](Value i) {
       Value known = code.isWithin(i, code.index(keyDim));
       Value some = code.minimum(i, code.index(keyDim - 1));
@@ -159,15 +160,16 @@ private:
     SmallVector<Value> matrix;
     for (auto [i, element] : llvm::enumerate(before))
       matrix.push_back(code.mul(element, code.loadFloat(factors, {row, getRow(i)})));
-    Value error = code.sub(code.loadFloat(values, {row, columnOfBlock}),
-                           sumOverRows(keys, row, matrix));
+    Value error =
+        code.sub(code.loadFloat(values, {row, columnOfBlock}), sumOverRows(keys, row, matrix));
     Value correction = code.mul(code.loadFloat(beta, {token, head}), error);
     for (auto [i, element] : llvm::enumerate(matrix))
       element = code.fma(code.loadFloat(keys, {row, getRow(i)}), correction, element);
     Value sum = sumOverRows(queries, row, matrix);
     Value isFirst = code.compare(arith::CmpIPredicate::eq, laneOfColumn, code.index(0));
-    code.when(code.both(isFirst, code.isWithin(column, code.index(valueDim))),
-              [&] { code.storeFloat(sum, result, {token, head, column}); });
+    code.when(code.both(isFirst, code.isWithin(column, code.index(valueDim))), [&] {
+      code.storeFloat(sum, result, {token, head, column});
+    });
     return matrix;
   }
 

@@ -19,9 +19,8 @@ static LogicalResult evaluateConv(CausalConvOp op, ReferenceFrame &frame) {
   ReferenceState &state = frame.get(op.getState()).getState();
   int64_t tokens = input.getDimSize(0), channels = weight.getDimSize(0),
           size = weight.getDimSize(1);
-  FailureOr<std::vector<StepSequence>> sequences =
-      readStepSequences(op, frame, tokens, state, op.getPositions(), op.getSequenceOffsets(),
-                        op.getStateSlots());
+  FailureOr<std::vector<StepSequence>> sequences = readStepSequences(
+      op, frame, tokens, state, op.getPositions(), op.getSequenceOffsets(), op.getStateSlots());
   FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens, channels});
   if (failed(sequences) || failed(result) ||
       failed(frame.checkShape(op, "input", input, {tokens, channels})))
@@ -67,9 +66,9 @@ static LogicalResult evaluateDecay(DecayGateOp op, ReferenceFrame &frame) {
     double x = input.getReal(i) + bias.getReal(i % width);
     // log(1 + exp(x)) without an overflow.
     double softplus = std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-    result->set(i, Scalar::fromReal(op.getLowerBound()
-                                        ? op.getLowerBound()->convertToDouble() * sigmoid(factor * x)
-                                        : -factor * softplus));
+    result->set(i, Scalar::fromReal(op.getLowerBound() ? op.getLowerBound()->convertToDouble() *
+                                                             sigmoid(factor * x)
+                                                       : -factor * softplus));
   }
   return frame.set(op.getResult(), std::move(*result));
 }
@@ -152,11 +151,9 @@ std::vector<double> DeltaRuleEvaluation::step(std::vector<double> &matrix, int64
 
 LogicalResult DeltaRuleEvaluation::run() {
   int64_t tokens = query.getDimSize(0);
-  FailureOr<std::vector<StepSequence>> sequences =
-      readStepSequences(op, frame, tokens, state, op.getPositions(), op.getSequenceOffsets(),
-                        op.getStateSlots());
-  FailureOr<ReferenceTensor> result =
-      frame.allocate(op->getOpResult(0), {tokens, heads, valueDim});
+  FailureOr<std::vector<StepSequence>> sequences = readStepSequences(
+      op, frame, tokens, state, op.getPositions(), op.getSequenceOffsets(), op.getStateSlots());
+  FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens, heads, valueDim});
   if (failed(sequences) || failed(result) ||
       failed(frame.checkShape(op, "key", key, query.getShape())) ||
       failed(frame.checkShape(op, "value", value, {tokens, heads, valueDim})) ||
