@@ -39,6 +39,29 @@ static SmallVector<AffineExpr> countGroupedBytes(moe::GroupedLinearOp op, Symbol
   return {rest + weight, rest + pairs * (weightBytes.getValue() / experts)};
 }
 
+/// What a launch reads and writes of the slots of its sequences; null without a state.
+static AffineExpr countStateBytes(Operation *op, SymbolicDims &dims) {
+  Value state, slots;
+  if (auto conv = dyn_cast<moe::CausalConvOp>(op))
+    std::tie(state, slots) = std::pair<Value, Value>(conv.getState(), conv.getStateSlots());
+  else if (auto rule = dyn_cast<moe::DeltaRuleOp>(op))
+    std::tie(state, slots) = std::pair<Value, Value>(rule.getState(), rule.getStateSlots());
+  AffineExpr sequences = slots ? dims.getDim(slots, 0) : AffineExpr();
+  if (!sequences)
+    return {};
+  auto type = cast<moe::StateType>(state.getType());
+  int64_t bytes = type.getElement().getIntOrFloatBitWidth() / 8;
+  return sequences * (2 * bytes * ShapedType::getNumElements(type.getShape()));
+}
+
+/// Of a token: decay, prediction, update and result of each element of each head's matrix.
+static AffineExpr countDeltaRuleFlops(moe::DeltaRuleOp op, SymbolicDims &dims) {
+  AffineExpr tokens = dims.getDim(op.getQuery(), 0);
+  if (!tokens)
+    return {};
+  return tokens * (7 * ShapedType::getNumElements(op.getState().getType().getShape()));
+}
+
 Cost mlir::moec::estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value> bindings,
                               ArrayRef<AffineExpr> bytes) {
   Cost cost;
@@ -51,6 +74,8 @@ Cost mlir::moec::estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value>
   }
   if (isa<moe::AttentionOp>(op))
     return cost;
+  if (auto rule = dyn_cast<moe::DeltaRuleOp>(op))
+    cost.flops = countDeltaRuleFlops(rule, dims);
 
   // Of a table only the rows that the result gets.
   Value table;
@@ -61,6 +86,8 @@ Cost mlir::moec::estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value>
   AffineExpr sum = getAffineConstantExpr(0, op->getContext());
   for (auto [binding, size] : llvm::zip(bindings, bytes))
     sum = sum + (binding == table ? bytes.back() : size);
+  if (AffineExpr state = countStateBytes(op, dims))
+    sum = sum + state;
   cost.bytesMoved = {sum};
   return cost;
 }

@@ -200,3 +200,37 @@ def sample(logits, temperature, top_k, top_p, random):
         running += weights[column]
         if running > point:
             return column
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def gate(function, x):
+    return x * sigmoid(x) if function == "silu" else sigmoid(x)
+
+
+def causal_conv(rows, weight, silu=False):
+    """rows: a sequence's whole input [length, channels], which begins after zeros; weight [channels, size]."""
+    size = weight.shape[1]
+    padded = np.concatenate([np.zeros((size - 1, rows.shape[1])), rows])
+    y = np.array([(padded[t : t + size].T * weight).sum(1) for t in range(len(rows))]).reshape(rows.shape)
+    return gate("silu", y) if silu else y
+
+
+def decay_gate(x, a_log, bias, lower_bound=None):
+    """x [T, heads, channels] or [T, heads]; a_log belongs to heads and may be padded."""
+    a = np.exp(a_log[: x.shape[1]]).reshape((1, -1) + (1,) * (x.ndim - 2))
+    return -a * np.log(1 + np.exp(x + bias)) if lower_bound is None else lower_bound * sigmoid(a * (x + bias))
+
+
+def delta_rule(state, query, key, value, decay, beta, scale, epsilon=None):
+    """One head of one sequence, a token a row: -> results, the state afterwards."""
+    normal = lambda x: x if epsilon is None else x / np.sqrt((x * x).sum() + epsilon)
+    results = []
+    for q, k, v, g, b in zip(query, key, value, decay, beta):
+        q, k = normal(q) * scale, normal(k)
+        state = np.diag(np.exp(np.broadcast_to(g, k.shape))) @ state
+        state = state + np.outer(b * k, v - state.T @ k)
+        results.append(state.T @ q)
+    return np.array(results).reshape(-1, value.shape[-1]), state

@@ -10,6 +10,7 @@ import numpy as np
 
 import cases_attention
 import cases_dense
+import cases_recurrent
 import cases_routing
 import cases_sampling
 from mlir_text import write
@@ -22,7 +23,7 @@ TOLERANCE = "--relative-tolerance=1e-6 --absolute-tolerance=1e-7"
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
-    for module in (cases_dense, cases_routing, cases_attention, cases_sampling):
+    for module in (cases_dense, cases_routing, cases_attention, cases_sampling, cases_recurrent):
         for name, (generate, aliases) in families(module).items():
             # Each family has a generator of its own, so that a new case does not change the other files.
             cases = list(generate(np.random.default_rng(sum(map(ord, name)))))
@@ -44,6 +45,8 @@ def families(module):
                 "grouped_linear": (module.grouped, "")}
     if module is cases_sampling:
         return {"sample": (module.samples, "")}
+    if module is cases_recurrent:
+        return {"recurrent": (module.recurrences, "")}
     return {"attention": (module.attentions, "")}
 
 

@@ -1,7 +1,8 @@
 """Sequences together, alone, in pieces, forked, truncated and restored, on compiled code through the C interface.
 
-check_sessions.py LIBMOERT BUNDLE TOLERANCE [TRUNCATIONS]: logits may differ by TOLERANCE where other tokens share a step; 0
-asks for the same bits. The sequence that is forked, truncated and restored is so at every position up to TRUNCATIONS.
+check_sessions.py LIBMOERT BUNDLE TOLERANCE [TRUNCATIONS] [recurrent]: logits may differ by TOLERANCE where other tokens share a
+step; 0 asks for the same bits. The sequence that is forked, truncated and restored is so at every position up to TRUNCATIONS. A
+recurrent model's sequences must refuse to be truncated to anything but nothing.
 """
 
 import ctypes
@@ -27,10 +28,14 @@ for name in ("moert_bundle_open", "moert_model_load", "moert_session_create", "m
 library.moert_error_message.restype = ctypes.c_char_p
 
 
+def message(error):
+    return library.moert_error_message(ctypes.c_void_p(error)).decode() if error else ""
+
+
 def call(name, *arguments):
     error = getattr(library, name)(*arguments)
     if error:
-        sys.exit(f"{name}: {library.moert_error_message(ctypes.c_void_p(error)).decode()}")
+        sys.exit(f"{name}: {message(error)}")
 
 
 class Session:
@@ -52,6 +57,11 @@ class Session:
 
     def truncate(self, sequence, length):
         call("moert_sequence_truncate", self.handle, sequence, ctypes.c_uint64(length))
+
+    def refuses_to_truncate(self, sequence, length):
+        text = message(library.moert_sequence_truncate(self.handle, sequence, ctypes.c_uint64(length)))
+        if "recurrent state" not in text:
+            sys.exit(f"truncating to {length}: expected an error about the recurrent state, got '{text}'")
 
     def snapshot(self, sequence):
         snapshot = ctypes.c_void_p()
@@ -77,6 +87,7 @@ class Session:
 
 tolerance = float(sys.argv[3])
 truncations = int(sys.argv[4]) if len(sys.argv) > 4 else 40
+recurrent = sys.argv[5:] == ["recurrent"]
 session = Session(sys.argv[2])
 random = numpy.random.default_rng(3)
 VOCABULARY = 48
@@ -124,8 +135,13 @@ for position in range(1, min(truncations, len(prompt) - 1)):
     snapshot, fork = session.snapshot(sequence), session.fork(sequence)
     session.step((sequence, [5, 7, 11]))  # the original goes another way
     check(f"fork at {position}", session.step((fork, prompt[position:]))[0], alone[0][position:])
-    session.truncate(sequence, position)
-    check(f"truncated to {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
+    if recurrent:
+        session.refuses_to_truncate(sequence, position)
+        session.truncate(sequence, 0)
+        check(f"truncated to 0 after {position}", session.step((sequence, prompt))[0], alone[0])
+    else:
+        session.truncate(sequence, position)
+        check(f"truncated to {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
     session.restore(sequence, snapshot)
     check(f"restored at {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
     session.release(sequence)

@@ -128,6 +128,24 @@ def norm(p, rng):
     p.results = [("y", x)]
 
 
+def gated_norm(p, rng):
+    dtype, result, shape = rng.choice(["f32", "bf16"]), rng.choice(["f32", "bf16"]), [[int(rng.choice([1, 33, 64]))], [3, int(rng.choice([8, 33]))]][rng.integers(2)]
+    x, g, y = p.normal("x", dtype, *shape), p.normal("g", "bf16", *shape), tensor(result, *shape)
+    weight = f" weight(%w : {p.weight('w', 'f32', rng.normal(size=shape[-1]))})" if rng.random() < 0.7 else ""
+    p.line(f"%y = moe.gated_rms_norm %x by {rng.choice(['sigmoid', 'silu'])}(%g : {g}){weight} {{epsilon = 1.0e-5}} : {x} -> {y}")
+    p.results = [("y", y)]
+
+
+def decay(p, rng):
+    heads, padding = int(rng.choice([1, 3, 16])), int(rng.choice([0, 5]))
+    row = [[heads], [heads, int(rng.choice([1, 8, 33]))]][rng.integers(2)]
+    x, g = p.normal("x", rng.choice(["f32", "bf16"]), *row), tensor("f32", *row)
+    a = p.weight("a", "f32", np.concatenate([rng.uniform(-1, 1, size=heads), np.zeros(padding)]))
+    b, bound = p.weight("b", "f32", rng.normal(size=row)), rng.choice(["", " {lower_bound = -5.0}"])
+    p.line(f"%g = moe.decay_gate %x a_log(%a : {a}) bias(%b : {b}){bound} : {x} -> {g}")
+    p.results = [("g", g)]
+
+
 def rope(p, rng):
     dtype, dim = rng.choice(["f32", "bf16"]), int(rng.choice([8, 12, 64]))
     count, offset = (dim // 4, int(rng.choice([0, dim // 4])))
@@ -450,7 +468,7 @@ def many_choices(p, rng):
 
 
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
-            dequantize]
+            dequantize, gated_norm, decay]
 
 
 def make(folder, seed, count):

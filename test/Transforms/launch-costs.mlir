@@ -32,3 +32,21 @@ module attributes {moec.target = "cuda:sm_80"} {
     return %y : tensor<?x64xf32>
   }
 }
+
+// -----
+
+// The slots of a step's sequences are read and written once, however many tokens there are.
+// CHECK: plan.launch @main_0_cpu.delta_rule
+// CHECK-SAME: bytes_moved = affine_map<()[s0, s1, s2] -> (s0 * 108 + (s2 + 1) * 4 + s2 * 4 + s0 * 64 + s2 * 1024)>
+// CHECK-SAME: flops = affine_map<()[s0, s1, s2] -> (s0 * 896)>
+module attributes {moec.target = "cpu:x86-64-v3"} {
+  func.func @main(%q: tensor<?x1x8xf32> {moe.name = "q", moe.dims = ["tokens"]}, %v: tensor<?x2x8xf32> {moe.name = "v", moe.dims = ["tokens"]},
+                  %g: tensor<?x2xf32> {moe.name = "g", moe.dims = ["tokens"]}, %s: !moe.state<[2, 8, 8], f32> {moe.name = "s"},
+                  %p: tensor<?xi32> {moe.name = "p", moe.dims = ["tokens"]}, %o: tensor<?xi32> {moe.name = "o", moe.dims = ["sequences + 1"]},
+                  %z: tensor<?xi32> {moe.name = "z", moe.dims = ["sequences"]}) -> (tensor<?x2x8xf32> {moe.name = "y"}) attributes {moe.entry} {
+    %y = moe.delta_rule %q, %q, %v decay(%g : tensor<?x2xf32>) beta(%g : tensor<?x2xf32>) over %s at (%p, %o, %z)
+        {scale = 1.0, strategy = "cpu.delta_rule"} : tensor<?x1x8xf32>, tensor<?x1x8xf32>, tensor<?x2x8xf32>, !moe.state<[2, 8, 8], f32>,
+        tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x2x8xf32>
+    return %y : tensor<?x2x8xf32>
+  }
+}

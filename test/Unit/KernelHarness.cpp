@@ -2,11 +2,15 @@
 
 #include "KernelHarness.h"
 
+#include "BlockEmulation.h"
+
 #include "moec/Conversion/CompileKernels.h"
+#include "moec/Conversion/KernelStrategy.h"
 #include "moec/Conversion/Passes.h"
 #include "moec/InitDialects.h"
 #include "runtime/device/cpu/CpuFeatures.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -71,13 +75,30 @@ bool KernelHarness::compile(llvm::StringRef text, llvm::StringRef target) {
     return false;
   description->set(*module);
 
+  // How many threads each strategy's blocks have.
+  module->walk([&](Operation *op) {
+    auto name = op->getAttrOfType<StringAttr>("strategy");
+    const KernelStrategy *strategy = name ? findKernelStrategy(name.getValue()) : nullptr;
+    if (strategy && description->isCUDA())
+      threads[op->getParentOfType<func::FuncOp>().getName().str()] =
+          strategy->getThreads(op, *description);
+  });
+
   PassManager kernelPhasePasses(&context), targetPhasePasses(&context);
-  buildKernelPipeline(kernelPhasePasses);
+  if (description->isCUDA())
+    buildCUDAKernelPipeline(kernelPhasePasses);
+  else
+    buildKernelPipeline(kernelPhasePasses);
   if (failed(kernelPhasePasses.run(*module)))
     return false;
   llvm::raw_string_ostream(kernelPhase) << *module;
 
   TargetDescription machine = *description;
+  if (description->isCUDA()) {
+    emulateBlocks(*module);
+    machine = *TargetDescription::parse("cpu", error);
+    machine.set(*module);
+  }
   if (options.emulate) {
     machine = *TargetDescription::parse("cpu", error);
     machine.set(*module);
@@ -136,8 +157,14 @@ bool KernelHarness::run(llvm::StringRef kernel, const std::vector<Binding> &bind
     if (kernel != table->entries[i].name)
       continue;
     found = true;
-    for (int64_t workgroup = 0; workgroup < workgroups; ++workgroup)
-      table->entries[i].function(&arguments, scratch, workgroup);
+    auto block = threads.find(kernel.str());
+    for (int64_t workgroup = 0; found && workgroup < workgroups; ++workgroup) {
+      auto run = [&] { table->entries[i].function(&arguments, scratch, workgroup); };
+      if (block == threads.end())
+        run();
+      else
+        found = runBlock(block->second, run);
+    }
   }
   std::free(scratch);
   return found;

@@ -21,6 +21,7 @@
 
 #include "runtime/abi/kernel_abi.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct Binding {
 
 class KernelHarness {
 public:
-  /// Compiles `text`. The module's target attribute is set to `target`.
+  /// Compiles `text`. The module's target attribute is set to `target`. Code for a GPU runs on this
+  /// machine: see BlockEmulation.h.
   KernelHarness(llvm::StringRef text, llvm::StringRef target, HarnessOptions options = {});
   ~KernelHarness();
   KernelHarness(const KernelHarness &) = delete;
@@ -58,7 +60,8 @@ public:
   const std::string &getKernelPhase() const { return kernelPhase; }
 
   /// Runs the workgroups of `kernel` one after the other, with a scratch of `scratchBytes` filled
-  /// with 0xCD. Every buffer's guard is the caller's business. False if there is no such kernel.
+  /// with 0xCD. Every buffer's guard is the caller's business. False if there is no such kernel, or
+  /// if the threads of a GPU's block wait for each other forever.
   bool run(llvm::StringRef kernel, const std::vector<Binding> &bindings, int64_t workgroups = 1,
            size_t scratchBytes = size_t(1) << 20) const;
 
@@ -68,6 +71,7 @@ private:
 
   HarnessOptions options;
   std::string error, object, kernelPhase;
+  std::map<std::string, int64_t> threads; ///< of a GPU's blocks, by kernel
   void *library = nullptr;
   int file = -1;
   const moert_kernel_table *table = nullptr;

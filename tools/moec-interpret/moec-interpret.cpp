@@ -40,9 +40,11 @@ static cl::list<std::string> outputs("output",
                                      cl::cat(category));
 static cl::opt<int64_t> cacheBlocks("cache-blocks", cl::desc("blocks of each cache argument"),
                                     cl::init(16), cl::cat(category));
+static cl::opt<int64_t> stateSlots("state-slots", cl::desc("slots of each state argument"),
+                                   cl::init(4), cl::cat(category));
 static cl::opt<bool> check("check",
-                           cl::desc("run every function X without arguments but caches for which "
-                                    "there is a function X_expected, and compare their results"),
+                           cl::desc("run every function X without arguments but caches and "
+                                    "states for which there is a function X_expected, and compare their results"),
                            cl::cat(category));
 static cl::opt<double> absoluteTolerance("absolute-tolerance", cl::init(0), cl::cat(category),
                                          cl::desc("allowed difference"));
@@ -51,7 +53,7 @@ static cl::opt<double> relativeTolerance("relative-tolerance", cl::init(0), cl::
                                                   "expected"));
 static cl::opt<bool> verifyDiagnostics("verify-diagnostics",
                                        cl::desc("run every function without arguments but caches "
-                                                "and check that it fails as the file's "
+                                                "and states and check that it fails as the file's "
                                                 "expected-error comments say"),
                                        cl::cat(category));
 static cl::opt<std::string> ids("ids",
@@ -86,7 +88,7 @@ static FailureOr<std::pair<unsigned, std::string>> parseAssignment(StringRef tex
   return std::pair(index, path.str());
 }
 
-/// New caches for the cache arguments, files for those that are named.
+/// New caches and states for the arguments that are such, files for those that are named.
 static FailureOr<SmallVector<ReferenceValue>>
 makeArguments(func::FuncOp function, const std::map<unsigned, std::string> &files) {
   SmallVector<ReferenceValue> arguments;
@@ -97,6 +99,14 @@ makeArguments(func::FuncOp function, const std::map<unsigned, std::string> &file
       if (failed(cache))
         return function.emitError() << "a cache of " << cacheBlocks << " blocks is too large";
       arguments.push_back(std::move(*cache));
+      continue;
+    }
+    if (auto stateType = dyn_cast<StateType>(type)) {
+      FailureOr<std::shared_ptr<ReferenceState>> state =
+          ReferenceState::create(stateType, stateSlots);
+      if (failed(state))
+        return function.emitError() << "a state of " << stateSlots << " slots is too large";
+      arguments.push_back(std::move(*state));
       continue;
     }
     auto tensorType = dyn_cast<RankedTensorType>(type);

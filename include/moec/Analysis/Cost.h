@@ -22,8 +22,8 @@ struct Cost {
 };
 
 /// The cost of `op`, whose inputs and outputs (`bindings`) have `bytes` each. Of experts' weights
-/// only as many experts count as tokens can choose; attention is unknown, because it depends on the
-/// lengths of the sequences.
+/// only as many experts count as tokens can choose, of a state the slots of the step's sequences;
+/// attention is unknown, because it depends on the lengths of the sequences.
 Cost estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value> bindings,
                   ArrayRef<AffineExpr> bytes);
 

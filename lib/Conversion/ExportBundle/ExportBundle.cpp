@@ -127,6 +127,15 @@ LogicalResult Exporter::addVariant(const BundleVariant &variant, WeightTable &we
   return success();
 }
 
+/// `name` if the model's entry has such an input: a model has those that its layers need.
+static std::string findInput(const bundle::Manifest &manifest, StringRef name) {
+  for (const bundle::Program &entry : manifest.variants(0).entries())
+    for (const bundle::Tensor &input : entry.inputs())
+      if (entry.name() == manifest.language_model().entry() && input.name() == name)
+        return name.str();
+  return "";
+}
+
 LogicalResult Exporter::addLanguageModel() {
   if (auto reference = first->getAttrOfType<DenseResourceElementsAttr>(referenceTextAttr)) {
     ArrayRef<char> text = reference.getRawHandle().getBlob()->getData();
@@ -144,12 +153,13 @@ LogicalResult Exporter::addLanguageModel() {
   model.set_entry("step");
   if (auto entry = attributes.getAs<StringAttr>("entry"))
     model.set_entry(entry.str());
-  model.set_tokens("tokens");
-  model.set_positions("positions");
-  model.set_token_sequences("token_sequences");
-  model.set_sequence_offsets("sequence_offsets");
-  model.set_block_table("block_table");
-  model.set_logit_rows("logit_rows");
+  model.set_tokens(findInput(manifest, "tokens"));
+  model.set_positions(findInput(manifest, "positions"));
+  model.set_token_sequences(findInput(manifest, "token_sequences"));
+  model.set_sequence_offsets(findInput(manifest, "sequence_offsets"));
+  model.set_block_table(findInput(manifest, "block_table"));
+  model.set_state_slots(findInput(manifest, "state_slots"));
+  model.set_logit_rows(findInput(manifest, "logit_rows"));
   model.set_logits("logits");
   if (auto sampler = attributes.getAs<StringAttr>("sampler"))
     model.set_sampler(sampler.str());

@@ -13,6 +13,8 @@ const KernelStrategy &getRouteStrategy();
 const KernelStrategy &getGroupTokensStrategy();
 const KernelStrategy &getCombineStrategy();
 const KernelStrategy &getSampleStrategy();
+const KernelStrategy &getCausalConvStrategy();
+const KernelStrategy &getDeltaRuleStrategy();
 
 /// ceil(rows of `tensor` / tile) * factor: the workgroups of a kernel that is cut along the tokens.
 OpFoldResult countTiles(OpBuilder &builder, Location loc, Value tensor, int64_t tile,

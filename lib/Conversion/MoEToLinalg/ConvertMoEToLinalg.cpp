@@ -14,6 +14,7 @@ using namespace mlir;
 using namespace mlir::moec;
 
 void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
+  populateDecayGateToLinalgPatterns(patterns);
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);

@@ -37,6 +37,14 @@ public:
     return type.isF32() ? element : Value(arith::TruncFOp::create(rewriter, loc, type, element));
   }
 
+  /// 1 / (1 + exp(-x)) of an f32.
+  Value sigmoid(Value x) {
+    Value exponential =
+        math::ExpOp::create(rewriter, loc, arith::NegFOp::create(rewriter, loc, x));
+    return arith::DivFOp::create(rewriter, loc, real(1.0),
+                                 arith::AddFOp::create(rewriter, loc, real(1.0), exponential));
+  }
+
   /// Identity, or the projection of a space of `rank` dimensions to `dims`.
   AffineMap project(unsigned rank, ArrayRef<unsigned> dims) {
     return AffineMap::getMultiDimMapWithTargets(rank, dims, rewriter.getContext());

@@ -1,4 +1,4 @@
-//===- Norms.cpp - rms_norm and layer_norm as linalg ------------------------------------------===//
+//===- Norms.cpp - rms_norm, layer_norm and gated_rms_norm as linalg --------------------------===//
 
 #include "LinalgCode.h"
 #include "Patterns.h"
@@ -58,6 +58,16 @@ Value buildReciprocalDeviation(LinalgCode &code, NormSpace &space, Value varianc
                   });
 }
 
+/// 1 / sqrt(mean of squares + epsilon), for each row.
+Value buildReciprocalRootMeanSquare(LinalgCode &code, NormSpace &space, int64_t size,
+                                    double epsilon) {
+  Value meanSquare = space.mean(code, size, {}, [&](ArrayRef<Value> elements) -> Value {
+    Value x = code.widen(elements[0]);
+    return arith::MulFOp::create(code.rewriter, code.loc, x, x);
+  });
+  return buildReciprocalDeviation(code, space, meanSquare, epsilon);
+}
+
 /// The size of the last dimension, or failure when it is dynamic.
 FailureOr<int64_t> getHiddenSize(Operation *op, Value input, PatternRewriter &rewriter) {
   auto type = cast<RankedTensorType>(input.getType());
@@ -75,12 +85,8 @@ struct ConvertRMSNorm : OpRewritePattern<moe::RMSNormOp> {
       return failure();
     LinalgCode code(rewriter, op.getLoc());
     NormSpace space(code, op.getInput());
-    Value meanSquare = space.mean(code, *size, {}, [&](ArrayRef<Value> elements) -> Value {
-      Value x = code.widen(elements[0]);
-      return arith::MulFOp::create(rewriter, op.getLoc(), x, x);
-    });
     Value scale =
-        buildReciprocalDeviation(code, space, meanSquare, op.getEpsilon().convertToDouble());
+        buildReciprocalRootMeanSquare(code, space, *size, op.getEpsilon().convertToDouble());
 
     SmallVector<Value> inputs = {op.getInput(), scale};
     SmallVector<AffineMap> maps = {space.identity, space.row};
@@ -149,8 +155,44 @@ struct ConvertLayerNorm : OpRewritePattern<moe::LayerNormOp> {
   }
 };
 
+struct ConvertGatedRMSNorm : OpRewritePattern<moe::GatedRMSNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(moe::GatedRMSNormOp op, PatternRewriter &rewriter) const override {
+    FailureOr<int64_t> size = getHiddenSize(op, op.getInput(), rewriter);
+    if (failed(size))
+      return failure();
+    LinalgCode code(rewriter, op.getLoc());
+    NormSpace space(code, op.getInput());
+    Value scale =
+        buildReciprocalRootMeanSquare(code, space, *size, op.getEpsilon().convertToDouble());
+
+    SmallVector<Value> inputs = {op.getInput(), scale, op.getGate()};
+    SmallVector<AffineMap> maps = {space.identity, space.row, space.identity};
+    if (op.getWeight()) {
+      inputs.push_back(op.getWeight());
+      maps.push_back(space.column);
+    }
+    bool isSilu = op.getFunction() == moe::GateFunction::silu;
+    Type element = op.getResult().getType().getElementType();
+    rewriter.replaceOp(
+        op, code.map(space.full, element, inputs, maps, [&](ArrayRef<Value> elements, Value) {
+          Value y =
+              arith::MulFOp::create(rewriter, op.getLoc(), code.widen(elements[0]), elements[1]);
+          if (op.getWeight())
+            y = arith::MulFOp::create(rewriter, op.getLoc(), y, code.widen(elements[3]));
+          Value gate = code.widen(elements[2]), factor = code.sigmoid(gate);
+          if (isSilu)
+            factor = arith::MulFOp::create(rewriter, op.getLoc(), gate, factor);
+          y = arith::MulFOp::create(rewriter, op.getLoc(), y, factor);
+          return code.narrow(y, element);
+        }));
+    return success();
+  }
+};
+
 } // namespace
 
 void mlir::moec::populateNormToLinalgPatterns(RewritePatternSet &patterns) {
-  patterns.add<ConvertRMSNorm, ConvertLayerNorm>(patterns.getContext());
+  patterns.add<ConvertRMSNorm, ConvertLayerNorm, ConvertGatedRMSNorm>(patterns.getContext());
 }

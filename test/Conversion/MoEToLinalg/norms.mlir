@@ -42,3 +42,19 @@ func.func @dynamic_width_stays(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %y = moe.rms_norm %x {epsilon = 1.0e-5 : f64} : tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
+
+// CHECK-LABEL: func.func @gate_after_norm
+// CHECK-SAME:    %[[X:.*]]: tensor<?x3x8xf32>, %[[G:.*]]: tensor<?x3x8xbf16>
+// CHECK:       math.rsqrt
+// CHECK:       linalg.generic {{.*}} ins(%[[X]], %{{.*}}, %[[G]] : tensor<?x3x8xf32>, tensor<?x3xf32>, tensor<?x3x8xbf16>) outs(%{{.*}} : tensor<?x3x8xbf16>)
+// CHECK:         %[[WIDE:.*]] = arith.extf %{{.*}} : bf16 to f32
+// CHECK:         %[[NEGATIVE:.*]] = arith.negf %[[WIDE]] : f32
+// CHECK:         %[[SIGMOID:.*]] = arith.divf
+// CHECK:         arith.mulf %[[WIDE]], %[[SIGMOID]] : f32
+// CHECK:         arith.truncf
+// CHECK-NOT:     arith.truncf
+// CHECK:       return
+func.func @gate_after_norm(%x: tensor<?x3x8xf32>, %g: tensor<?x3x8xbf16>) -> tensor<?x3x8xbf16> {
+  %y = moe.gated_rms_norm %x by silu(%g : tensor<?x3x8xbf16>) {epsilon = 1.0e-5 : f64} : tensor<?x3x8xf32> -> tensor<?x3x8xbf16>
+  return %y : tensor<?x3x8xbf16>
+}

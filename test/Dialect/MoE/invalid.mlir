@@ -765,3 +765,226 @@ func.func @sample_tokens(%x: tensor<?x32xf32>, %rows: tensor<2xi32>, %t: tensor<
       : tensor<?x32xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64> -> tensor<3xi32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{expects positive sizes whose product fits in 64 bits}}
+func.func private @state_empty(!moe.state<[3, 0], f32>)
+
+// -----
+
+// expected-error@+1 {{expects positive sizes whose product fits in 64 bits}}
+func.func private @state_too_large(!moe.state<[4294967296, 4294967296], f32>)
+
+// -----
+
+// expected-error@+1 {{expects element type f32, bf16 or f16, got 'i32'}}
+func.func private @state_element(!moe.state<[3, 8], i32>)
+
+// -----
+
+func.func @conv_channels(%x: tensor<?x9xf32>, %w: tensor<8x4xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects input of shape [?, 8], got [?, 9]}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %s at (%p, %o, %z) : tensor<?x9xf32>, !moe.state<[3, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @conv_one_tap(%x: tensor<?x8xf32>, %w: tensor<8x1xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a weight of at least 2 taps, got 1}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x1xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[3, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @conv_dynamic_weight(%x: tensor<?x8xf32>, %w: tensor<8x?xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a weight of static shape, got 'tensor<8x?xf32>'}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x?xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[3, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @conv_state_shape(%x: tensor<?x8xf32>, %w: tensor<8x4xf32>, %s: !moe.state<[8, 3], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a state of type '!moe.state<[3, 8], f32>', got '!moe.state<[8, 3], f32>'}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[8, 3], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @conv_state_element(%x: tensor<?x8xbf16>, %w: tensor<8x4xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a state of type '!moe.state<[3, 8], bf16>', got '!moe.state<[3, 8], f32>'}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %s at (%p, %o, %z) : tensor<?x8xbf16>, !moe.state<[3, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @conv_positions(%x: tensor<5x8xf32>, %w: tensor<8x4xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<4xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects positions of shape [5], got [4]}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %s at (%p, %o, %z) : tensor<5x8xf32>, !moe.state<[3, 8], f32>, tensor<4xi32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @conv_slots(%x: tensor<?x8xf32>, %w: tensor<8x4xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<?xi32>, %o: tensor<4xi32>, %z: tensor<4xi32>) {
+  // expected-error@+1 {{expects state_slots of shape [3], got [4]}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[3, 8], f32>, tensor<?xi32>, tensor<4xi32>, tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @conv_no_offsets(%x: tensor<?x8xf32>, %w: tensor<8x4xf32>, %s: !moe.state<[3, 8], f32>, %p: tensor<?xi32>, %o: tensor<0xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects at least one sequence offset}}
+  %y = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[3, 8], f32>, tensor<?xi32>, tensor<0xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @delta_heads(%q: tensor<?x3x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a number of heads that is a multiple of the 3 key heads, got 4}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x3x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_dynamic_heads(%q: tensor<?x?x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects static heads and dimensions, got 'tensor<?x?x4xf32>' and 'tensor<?x4x8xf32>'}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x?x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_key(%q: tensor<?x2x4xf32>, %k: tensor<?x2x5xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects key of shape [?, 2, 4], got [?, 2, 5]}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x5xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_decay_of_key_heads(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x2xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects decay of shape [?, 4], got [?, 2]}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x2xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_decay_channels(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x8xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects decay of shape [?, 4, 4], got [?, 4, 8]}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x8xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_beta(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x2xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects beta of shape [?, 4], got [?, 2]}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x2xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_result(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects result of shape [?, 4, 8], got [?, 4, 4]}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @delta_state_transposed(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 8, 4], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a state of type '!moe.state<[4, 4, 8], f32>', got '!moe.state<[4, 8, 4], f32>'}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 8, 4], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_state_narrow(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], bf16>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a state of type '!moe.state<[4, 4, 8], f32>', got '!moe.state<[4, 4, 8], bf16>'}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], bf16>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @delta_epsilon(%q: tensor<?x2x4xf32>, %k: tensor<?x2x4xf32>, %v: tensor<?x4x8xf32>, %g: tensor<?x4x4xf32>, %b: tensor<?x4xf32>, %s: !moe.state<[4, 4, 8], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a norm_epsilon of at least 0}}
+  %y = moe.delta_rule %q, %k, %v decay(%g : tensor<?x4x4xf32>) beta(%b : tensor<?x4xf32>) over %s at (%p, %o, %z) {scale = 1.0, norm_epsilon = -1.0} : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x4x8xf32>, !moe.state<[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @decay_too_few_heads(%x: tensor<?x2x4xf32>, %a: tensor<1xf32>, %b: tensor<2x4xf32>) {
+  // expected-error@+1 {{expects an a_log of at least 2 heads, got 'tensor<1xf32>'}}
+  %y = moe.decay_gate %x a_log(%a : tensor<1xf32>) bias(%b : tensor<2x4xf32>) : tensor<?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @decay_bias_flat(%x: tensor<?x2x4xf32>, %a: tensor<2xf32>, %b: tensor<8xf32>) {
+  // expected-error@+1 {{expects bias of shape [2, 4], got [8]}}
+  %y = moe.decay_gate %x a_log(%a : tensor<2xf32>) bias(%b : tensor<8xf32>) : tensor<?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @decay_result(%x: tensor<?x2x4xf32>, %a: tensor<2xf32>, %b: tensor<2x4xf32>) {
+  // expected-error@+1 {{expects result of shape [?, 2, 4], got [?, 2, 2]}}
+  %y = moe.decay_gate %x a_log(%a : tensor<2xf32>) bias(%b : tensor<2x4xf32>) : tensor<?x2x4xf32> -> tensor<?x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @decay_bound(%x: tensor<?x2x4xf32>, %a: tensor<2xf32>, %b: tensor<2x4xf32>) {
+  // expected-error@+1 {{expects a lower_bound below 0, got 5.000000e+00}}
+  %y = moe.decay_gate %x a_log(%a : tensor<2xf32>) bias(%b : tensor<2x4xf32>) {lower_bound = 5.0} : tensor<?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @decay_dynamic_heads(%x: tensor<?x?x4xf32>, %a: tensor<2xf32>, %b: tensor<2x4xf32>) {
+  // expected-error@+1 {{expects static heads and channels, got 'tensor<?x?x4xf32>'}}
+  %y = moe.decay_gate %x a_log(%a : tensor<2xf32>) bias(%b : tensor<2x4xf32>) : tensor<?x?x4xf32> -> tensor<?x?x4xf32>
+  return
+}
+
+// -----
+
+func.func @gated_norm_gate(%x: tensor<?x8xf32>, %g: tensor<?x4xf32>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{expects gate of shape [?, 8], got [?, 4]}}
+  %y = moe.gated_rms_norm %x by silu(%g : tensor<?x4xf32>) weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gated_norm_weight(%x: tensor<?x8xf32>, %g: tensor<?x8xf32>, %w: tensor<4xf32>) {
+  // expected-error@+1 {{expects weight of shape [8], got [4]}}
+  %y = moe.gated_rms_norm %x by silu(%g : tensor<?x8xf32>) weight(%w : tensor<4xf32>) {epsilon = 1.0e-5} : tensor<?x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gated_norm_result(%x: tensor<?x8xf32>, %g: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{expects result of shape [?, 8], got [?, 4]}}
+  %y = moe.gated_rms_norm %x by silu(%g : tensor<?x8xf32>) weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xf32> -> tensor<?x4xf32>
+  return
+}

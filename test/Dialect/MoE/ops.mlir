@@ -102,6 +102,39 @@ func.func @attention(%q: tensor<?x6x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x
   return %3 : tensor<?x6x4xf32>
 }
 
+// CHECK-LABEL: func.func @recurrent
+func.func @recurrent(%x: tensor<?x8xbf16>, %w: tensor<8x4xf32>, %window: !moe.state<[3, 8], bf16>,
+                     %q: tensor<?x2x4xbf16>, %v: tensor<?x4x8xbf16>, %z: tensor<?x4x4xbf16>, %beta: tensor<?x4xf32>,
+                     %a: tensor<16xf32>, %b: tensor<4x4xf32>, %n: tensor<8xf32>, %matrices: !moe.state<[4, 4, 8], f32>,
+                     %positions: tensor<?xi32>, %offsets: tensor<?xi32>, %slots: tensor<?xi32>) -> tensor<?x4x8xbf16> {
+  // CHECK: moe.causal_conv %{{.*}} weight(%{{.*}} : tensor<8x4xf32>) over %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) {silu} :
+  // CHECK-SAME: tensor<?x8xbf16>, <[3, 8], bf16>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  %0 = moe.causal_conv %x weight(%w : tensor<8x4xf32>) over %window at (%positions, %offsets, %slots) {silu}
+      : tensor<?x8xbf16>, !moe.state<[3, 8], bf16>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  // CHECK: moe.decay_gate %{{.*}} a_log(%{{.*}} : tensor<16xf32>) bias(%{{.*}} : tensor<4x4xf32>) {lower_bound = -5.000000e+00 : f64} :
+  // CHECK-SAME: tensor<?x4x4xbf16> -> tensor<?x4x4xf32>
+  %g = moe.decay_gate %z a_log(%a : tensor<16xf32>) bias(%b : tensor<4x4xf32>) {lower_bound = -5.0} : tensor<?x4x4xbf16> -> tensor<?x4x4xf32>
+  // CHECK: moe.decay_gate %{{.*}} a_log(%{{.*}} : tensor<16xf32>) bias(%{{.*}} : tensor<4xf32>) : tensor<?x4xf32> -> tensor<?x4xf32>
+  %h = tensor.extract_slice %a[0] [4] [1] : tensor<16xf32> to tensor<4xf32>
+  %g1 = moe.decay_gate %beta a_log(%a : tensor<16xf32>) bias(%h : tensor<4xf32>) : tensor<?x4xf32> -> tensor<?x4xf32>
+  // CHECK: moe.delta_rule %{{.*}}, %{{.*}}, %{{.*}} decay(%{{.*}} : tensor<?x4x4xf32>) beta(%{{.*}} : tensor<?x4xf32>) over %{{.*}} at
+  // CHECK-SAME: {norm_epsilon = 9.9999999999999995E-7 : f64, scale = 5.000000e-01 : f64} : tensor<?x2x4xbf16>, tensor<?x2x4xbf16>, tensor<?x4x8xbf16>,
+  // CHECK-SAME: <[4, 4, 8], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  %o = moe.delta_rule %q, %q, %v decay(%g : tensor<?x4x4xf32>) beta(%beta : tensor<?x4xf32>) over %matrices at (%positions, %offsets, %slots)
+      {scale = 0.5, norm_epsilon = 1.0e-6} : tensor<?x2x4xbf16>, tensor<?x2x4xbf16>, tensor<?x4x8xbf16>, !moe.state<[4, 4, 8], f32>,
+      tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xf32>
+  // CHECK: moe.delta_rule {{.*}} decay(%{{.*}} : tensor<?x4xf32>) {{.*}} {scale = 1.000000e+00 : f64}
+  %o1 = moe.delta_rule %q, %q, %v decay(%g1 : tensor<?x4xf32>) beta(%beta : tensor<?x4xf32>) over %matrices at (%positions, %offsets, %slots)
+      {scale = 1.0} : tensor<?x2x4xbf16>, tensor<?x2x4xbf16>, tensor<?x4x8xbf16>, !moe.state<[4, 4, 8], f32>,
+      tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4x8xbf16>
+  // CHECK: moe.gated_rms_norm %{{.*}} by sigmoid(%{{.*}} : tensor<?x4x8xbf16>) weight(%{{.*}} : tensor<8xf32>) {epsilon = 1.000000e-05 : f64} :
+  // CHECK-SAME: tensor<?x4x8xf32> -> tensor<?x4x8xbf16>
+  %y = moe.gated_rms_norm %o by sigmoid(%v : tensor<?x4x8xbf16>) weight(%n : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x4x8xf32> -> tensor<?x4x8xbf16>
+  // CHECK: moe.gated_rms_norm %{{.*}} by silu(%{{.*}} : tensor<?x4x8xbf16>) {epsilon = 1.000000e-05 : f64} :
+  %y1 = moe.gated_rms_norm %y by silu(%o1 : tensor<?x4x8xbf16>) {epsilon = 1.0e-5} : tensor<?x4x8xbf16> -> tensor<?x4x8xbf16>
+  return %y1 : tensor<?x4x8xbf16>
+}
+
 // CHECK-LABEL: func.func @routing
 func.func @routing(%logits: tensor<?x16xf32>, %bias: tensor<16xf32>) -> (tensor<17xi32>, tensor<?xi32>) {
   // CHECK: moe.route softmax(%{{.*}}) {renormalize, top_k = 4 : i64} : tensor<?x16xf32> -> tensor<?x4xf32>, tensor<?x4xi32>

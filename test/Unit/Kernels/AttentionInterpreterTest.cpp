@@ -1,11 +1,7 @@
 // Compiled moe.kv_append and then moe.attention against the reference interpreter, on one cache.
 
 #include "AttentionReference.h"
-
-#include "test/Unit/Reference/TestModules.h"
-
-#include "mlir/IR/Builders.h"
-#include "gtest/gtest.h"
+#include "Interpreted.h"
 
 using namespace mlir;
 using namespace mlir::moec::moe;
@@ -46,48 +42,14 @@ AttentionCase makeShape(unsigned seed) {
   return shape;
 }
 
-/// The ops on values that the interpreter has.
-class Interpreted {
-public:
-  explicit Interpreted(const AttentionCase &shape)
-      : module(context.parse(shape.describeAppend("?").printFunction("append") +
-                             shape.describeAttention("?").printFunction("attend"))),
-        interpreter(*module, nullptr) {}
-
-  std::vector<ReferenceValue> call(StringRef function, ArrayRef<ReferenceValue> arguments) {
-    auto results = interpreter.call(function, arguments);
-    EXPECT_TRUE(succeeded(results)) << context.takeErrors();
-    return succeeded(results) ? std::vector<ReferenceValue>(results->begin(), results->end())
-                              : std::vector<ReferenceValue>();
-  }
-
-  ReferenceTensor tensor(const TestBuffer &buffer, ArrayRef<int64_t> shape) {
-    Builder builder(context.get());
-    Type type = buffer.getType() == "f32"    ? Type(builder.getF32Type())
-                : buffer.getType() == "bf16" ? Type(builder.getBF16Type())
-                                             : Type(builder.getF16Type());
-    std::vector<double> values;
-    for (int64_t i = 0; i < buffer.size(); ++i)
-      values.push_back(buffer.get(i));
-    return *ReferenceTensor::createFrom(type, shape, ArrayRef<double>(values));
-  }
-  ReferenceTensor tensor(const std::vector<int32_t> &values, ArrayRef<int64_t> shape) {
-    return *ReferenceTensor::createFrom(IntegerType::get(context.get(), 32), shape,
-                                        ArrayRef<int32_t>(values));
-  }
-  /// A cache that begins with the bytes of `buffer`.
-  std::shared_ptr<ReferenceCache> cache(const TestBuffer &buffer, int64_t blocks) {
-    auto type = cast<CacheType>(module->lookupSymbol<func::FuncOp>("append").getArgumentTypes()[2]);
-    std::shared_ptr<ReferenceCache> cache = *ReferenceCache::create(type, blocks);
-    llvm::copy(buffer.getBytes(), cache->getPool().getMutableBytes().begin());
-    return cache;
-  }
-
-private:
-  TestContext context;
-  OwningOpRef<ModuleOp> module;
-  Interpreter interpreter;
-};
+/// A cache that begins with the bytes of `buffer`.
+std::shared_ptr<ReferenceCache> makeCache(Interpreted &reference, const TestBuffer &buffer,
+                                          int64_t blocks) {
+  auto type = reference.getArgumentType<CacheType>("append", 2);
+  std::shared_ptr<ReferenceCache> cache = *ReferenceCache::create(type, blocks);
+  llvm::copy(buffer.getBytes(), cache->getPool().getMutableBytes().begin());
+  return cache;
+}
 
 /// The largest difference over what is allowed: `absolute`, and one rounding to the type in each of
 /// the two computations.
@@ -114,7 +76,8 @@ TEST_P(AttentionInterpreter, AppendsAndAttendsLikeTheReference) {
   StrategyKernel attention([&](std::string tokens) { return shape.getAttentionText(tokens); });
   ASSERT_TRUE(append.isReady()) << append.getError();
   ASSERT_TRUE(attention.isReady()) << attention.getError();
-  Interpreted reference(shape);
+  Interpreted reference(shape.describeAppend("?").printFunction("append") +
+                        shape.describeAttention("?").printFunction("attend"));
 
   const std::vector<SequenceCase> steps[] = {
       {{1, 1}},
@@ -131,7 +94,7 @@ TEST_P(AttentionInterpreter, AppendsAndAttendsLikeTheReference) {
     key.fillRandom(random);
     value.fillRandom(random);
 
-    std::shared_ptr<ReferenceCache> cache = reference.cache(step.cache, step.poolBlocks);
+    std::shared_ptr<ReferenceCache> cache = makeCache(reference, step.cache, step.poolBlocks);
     ReferenceTensor positions = reference.tensor(step.positions, {tokens});
     ReferenceTensor tokenSequences = reference.tensor(step.tokenSequences, {tokens});
     ReferenceTensor table = reference.tensor(step.blockTable, {count, step.tableBlocks});

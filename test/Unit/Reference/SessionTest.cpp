@@ -121,7 +121,7 @@ TEST_F(SessionTest, TruncatedSequencesGoOnElsewhere) {
   ArrayRef<int32_t> all(tokens);
   int64_t sequence = session->createSequence();
   step(*session, {{sequence, all.take_front(20), LogitRows::None}});
-  session->truncate(sequence, 6);
+  ASSERT_TRUE(succeeded(session->truncate(sequence, 6)));
   std::vector<float> rows = step(*session, {{sequence, all.slice(6, 3), LogitRows::All}});
   std::vector<float> whole = session->computeLogits(all.take_front(9))->getFloats();
   EXPECT_EQ(rows, std::vector<float>(whole.begin() + 6 * vocabulary, whole.end()));
@@ -189,4 +189,55 @@ TEST(ReferenceSessionGlobals, TheLoadProgramRunsFirst) {
   EXPECT_EQ((*session)->computeLogits({0})->getFloats(), (std::vector<float>{1, 2, 3}));
   EXPECT_TRUE(failed(ReferenceSession::create(*module, nullptr, "", "fill")));
   EXPECT_NE(test.takeErrors().find("no function 'fill'"), std::string::npos);
+}
+
+/// Logits that are a convolution of the tokens' embeddings over a state.
+static const char *recurrentModel = R"(
+  func.func @step(%tokens: tensor<?xi32> {moe.name = "tokens"}, %positions: tensor<?xi32> {moe.name = "positions"},
+                  %offsets: tensor<?xi32> {moe.name = "sequence_offsets"}, %slots: tensor<?xi32> {moe.name = "state_slots"},
+                  %rows: tensor<?xi32> {moe.name = "logit_rows"}, %state: !moe.state<[2, 2], f32>)
+      -> tensor<?x2xf32> attributes {moe.entry} {
+    %table = arith.constant dense<[[0.0, 1.0], [2.0, -3.0], [5.0, 0.5]]> : tensor<3x2xf32>
+    %taps = arith.constant dense<[[0.5, 2.0, 1.0], [-1.0, 0.25, 4.0]]> : tensor<2x3xf32>
+    %x = moe.embedding %tokens, %table : tensor<?xi32>, tensor<3x2xf32> -> tensor<?x2xf32>
+    %y = moe.causal_conv %x weight(%taps : tensor<2x3xf32>) over %state at (%positions, %offsets, %slots)
+        : tensor<?x2xf32>, !moe.state<[2, 2], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+    %z = moe.gather_rows %y, %rows : tensor<?x2xf32>, tensor<?xi32> -> tensor<?x2xf32>
+    return %z : tensor<?x2xf32>
+  })";
+
+TEST(RecurrentSession, StatesFollowTheirSequences) {
+  TestContext test;
+  OwningOpRef<ModuleOp> module = test.parse(recurrentModel);
+  auto created = ReferenceSession::create(*module, nullptr);
+  ASSERT_TRUE(succeeded(created)) << test.takeErrors();
+  ReferenceSession &session = **created;
+  const std::vector<int32_t> text = {1, 2, 0, 2, 1};
+  // Taps times the embeddings of the token before the last one, the last one and this one.
+  const std::vector<float> expected = {2, -12, 9, 1.25f, 11, 7.125f, 7.5f, 1.75f, 12, -12.875f};
+  for (int64_t chunk : {0, 1, 2, 3})
+    EXPECT_EQ(session.computeLogits(text, chunk)->getFloats(), expected) << "chunk " << chunk;
+
+  // More sequences than slots at first, one after the other and together.
+  std::vector<int64_t> sequences;
+  for (int i = 0; i < 9; ++i)
+    sequences.push_back(session.createSequence());
+  for (size_t t = 0; t < text.size(); ++t) {
+    std::vector<ReferenceSession::Part> parts;
+    for (int64_t sequence : sequences)
+      parts.push_back({sequence, ArrayRef(text).slice(t, 1), LogitRows::Last});
+    FailureOr<ReferenceTensor> logits = session.step(parts);
+    ASSERT_TRUE(succeeded(logits)) << test.takeErrors();
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_EQ(logits->getReal(2 * i), expected[2 * t]);
+      EXPECT_EQ(logits->getReal(2 * i + 1), expected[2 * t + 1]);
+    }
+  }
+
+  EXPECT_TRUE(failed(session.truncate(sequences[0], 2)));
+  EXPECT_NE(test.takeErrors().find("cannot go back from 5 tokens to 2"), std::string::npos);
+  ASSERT_TRUE(succeeded(session.truncate(sequences[0], 5)));
+  ASSERT_TRUE(succeeded(session.truncate(sequences[0], 0)));
+  FailureOr<ReferenceTensor> again = session.step({{sequences[0], text, LogitRows::All}});
+  EXPECT_EQ(again->getFloats(), expected);
 }

@@ -1,7 +1,7 @@
 //===- SerialStrategy.cpp - small ops whose CPU code one thread of a block runs ---------------===//
 //
-// Choosing experts within groups, and sorting tokens by a great many experts: what no strategy of
-// its own does yet. The code is the CPU's, with scratch in the block's shared memory; blocks take
+// Choosing experts within groups, sorting tokens by a great many experts, and linear attention of
+// unusual sizes: what no strategy of its own does yet. The code is the CPU's, with scratch in the block's shared memory; blocks take
 // workgroups.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -77,5 +77,15 @@ const KernelStrategy &mlir::moec::getCUDASerialRouteStrategy() {
 
 const KernelStrategy &mlir::moec::getCUDASerialGroupTokensStrategy() {
   static const SerialStrategy strategy("cuda.group_tokens.serial", getGroupTokensStrategy());
+  return strategy;
+}
+
+const KernelStrategy &mlir::moec::getCUDASerialCausalConvStrategy() {
+  static const SerialStrategy strategy("cuda.causal_conv.serial", getCausalConvStrategy());
+  return strategy;
+}
+
+const KernelStrategy &mlir::moec::getCUDASerialDeltaRuleStrategy() {
+  static const SerialStrategy strategy("cuda.delta_rule.serial", getDeltaRuleStrategy());
   return strategy;
 }

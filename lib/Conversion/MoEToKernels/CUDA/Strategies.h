@@ -19,6 +19,10 @@ const KernelStrategy &getCUDASerialRouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();
 const KernelStrategy &getCUDASerialGroupTokensStrategy();
 const KernelStrategy &getCUDASampleStrategy();
+const KernelStrategy &getCUDACausalConvStrategy();
+const KernelStrategy &getCUDASerialCausalConvStrategy();
+const KernelStrategy &getCUDADeltaRuleStrategy();
+const KernelStrategy &getCUDASerialDeltaRuleStrategy();
 
 } // namespace mlir::moec
 

@@ -42,6 +42,18 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError, in
   return success();
 }
 
+LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> shape, Type element) {
+  // What a slot of this shape takes is counted in 64 bits in several places.
+  int64_t bytes = 4;
+  for (int64_t size : shape)
+    if (size < 1 || __builtin_mul_overflow(bytes, size, &bytes))
+      return emitError() << "expects positive sizes whose product fits in 64 bits";
+  if (!isa<Float32Type, BFloat16Type, Float16Type>(element))
+    return emitError() << "expects element type f32, bf16 or f16, got " << element;
+  return success();
+}
+
 ArrayRef<int64_t> mlir::moec::moe::getLogicalShape(Type type) {
   if (auto block = dyn_cast<BlockTensorType>(type))
     return block.getShape();

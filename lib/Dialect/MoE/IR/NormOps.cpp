@@ -40,3 +40,18 @@ LogicalResult LayerNormOp::reifyResultShapes(OpBuilder &builder,
 }
 
 bool LayerNormOp::isTokenOperand(unsigned index) { return index == 0; }
+
+LogicalResult GatedRMSNormOp::verify() {
+  ArrayRef<int64_t> shape = getInput().getType().getShape();
+  if (failed(checkShape(*this, "gate", getGate(), shape)) ||
+      failed(checkShape(*this, "result", getResult(), shape)))
+    return failure();
+  return verifyNorm(*this, getInput(), getWeight(), {}, getEpsilon());
+}
+
+LogicalResult GatedRMSNormOp::reifyResultShapes(OpBuilder &builder,
+                                                ReifiedRankedShapedTypeDims &shapes) {
+  return reifyLike(builder, *this, getInput(), shapes);
+}
+
+bool GatedRMSNormOp::isTokenOperand(unsigned index) { return index < 2; }

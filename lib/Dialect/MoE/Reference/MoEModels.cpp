@@ -54,6 +54,7 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachNormModels(context);
     attachRotaryModels(context);
     attachAttentionModels(context);
+    attachRecurrentModels(context);
     attachRoutingModels(context);
     attachExpertModels(context);
     attachSamplingModels(context);

@@ -11,6 +11,7 @@ void attachLinearModels(MLIRContext *context);
 void attachNormModels(MLIRContext *context);
 void attachRotaryModels(MLIRContext *context);
 void attachAttentionModels(MLIRContext *context);
+void attachRecurrentModels(MLIRContext *context);
 void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
 void attachSamplingModels(MLIRContext *context);

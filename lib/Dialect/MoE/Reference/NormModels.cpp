@@ -1,4 +1,4 @@
-// moe.rms_norm, moe.layer_norm.
+// moe.rms_norm, moe.layer_norm, moe.gated_rms_norm.
 #include "MoEModels.h"
 
 #include <cmath>
@@ -81,9 +81,35 @@ static LogicalResult evaluateLayerNorm(LayerNormOp op, ReferenceFrame &frame) {
   });
 }
 
+static LogicalResult evaluateGatedRMSNorm(GatedRMSNormOp op, ReferenceFrame &frame) {
+  const ReferenceTensor &input = frame.getTensor(op.getInput());
+  const ReferenceTensor &gate = frame.getTensor(op.getGate());
+  int64_t width = input.getShape().back();
+  FailureOr<std::vector<float>> weight = readScale(op, frame, "weight", op.getWeight(), width);
+  FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), input.getShape());
+  if (failed(weight) || failed(result) ||
+      failed(frame.checkShape(op, "gate", gate, input.getShape())))
+    return failure();
+  std::vector<float> row(width);
+  for (int64_t start = 0; start < input.getSize(); start += width) {
+    input.readFloats(start, row);
+    std::vector<double> normalized =
+        normalizeRow(row, *weight, op.getEpsilon().convertToDouble(), /*unitOffset=*/false);
+    for (int64_t i = 0; i < width; ++i) {
+      double g = gate.getReal(start + i), sigmoid = 1 / (1 + std::exp(-g));
+      normalized[i] *= op.getFunction() == GateFunction::silu ? g * sigmoid : sigmoid;
+    }
+    result->writeReals(start, normalized);
+  }
+  return frame.set(op.getResult(), std::move(*result));
+}
+
 void mlir::moec::moe::attachNormModels(MLIRContext *context) {
   attachEvaluation<RMSNormOp>(
       context, [](RMSNormOp op, ReferenceFrame &frame) { return evaluateRMSNorm(op, frame); });
   attachEvaluation<LayerNormOp>(
       context, [](LayerNormOp op, ReferenceFrame &frame) { return evaluateLayerNorm(op, frame); });
+  attachEvaluation<GatedRMSNormOp>(context, [](GatedRMSNormOp op, ReferenceFrame &frame) {
+    return evaluateGatedRMSNorm(op, frame);
+  });
 }

@@ -49,7 +49,8 @@ FailureOr<std::unique_ptr<ReferenceSession>> ReferenceSession::create(ModuleOp m
 
 LogicalResult ReferenceSession::findArguments() {
   static constexpr llvm::StringLiteral known[] = {
-      "tokens", "positions", "token_sequences", "sequence_offsets", "block_table", "logit_rows"};
+      "tokens", "positions", "token_sequences", "sequence_offsets", "block_table", "state_slots",
+      "logit_rows"};
   for (auto [i, type] : llvm::enumerate(entry.getArgumentTypes())) {
     if (auto cache = dyn_cast<CacheType>(type)) {
       if (!caches.empty() && cache.getBlock() != blockTokens)
@@ -57,6 +58,11 @@ LogicalResult ReferenceSession::findArguments() {
                                  << " and " << cache.getBlock() << " tokens";
       blockTokens = cache.getBlock();
       caches.push_back(*ReferenceCache::create(cache, 0));
+      argumentNames.push_back("");
+      continue;
+    }
+    if (auto state = dyn_cast<StateType>(type)) {
+      states.push_back(*ReferenceState::create(state, 0));
       argumentNames.push_back("");
       continue;
     }
@@ -69,7 +75,8 @@ LogicalResult ReferenceSession::findArguments() {
                                << " is none of a language model's step: expected an i32 tensor "
                                   "whose '"
                                << nameAttr << "' is one of tokens, positions, token_sequences, "
-                               << "sequence_offsets, block_table and logit_rows, or a cache";
+                               << "sequence_offsets, block_table, state_slots and logit_rows, or a "
+                                  "cache or a state";
     argumentNames.push_back(name.str());
   }
   if (entry.getNumResults() == 0)
@@ -118,6 +125,31 @@ LogicalResult ReferenceSession::reserve(Sequence &sequence, int64_t length) {
   return success();
 }
 
+LogicalResult ReferenceSession::reserveSlot(Sequence &sequence) {
+  if (states.empty() || sequence.slot >= 0)
+    return success();
+  if (freeSlots.empty()) {
+    int64_t count = states.front()->slots.getDimSize(0), grown = std::max<int64_t>(4, 2 * count);
+    for (std::shared_ptr<ReferenceState> &state : states)
+      if (failed(state->grow(grown)))
+        return entry.emitError()
+               << "while interpreting: a state of " << grown << " slots is too large";
+    // The last one first, as with blocks.
+    for (int64_t slot = count; slot < grown; ++slot)
+      freeSlots.push_back(static_cast<int32_t>(slot));
+  }
+  sequence.slot = freeSlots.pop_back_val();
+  return success();
+}
+
+LogicalResult ReferenceSession::truncate(int64_t sequence, int64_t length) {
+  if (!states.empty() && length != 0 && length != sequences[sequence].length)
+    return entry.emitError() << "while interpreting: a sequence with a state cannot go back from "
+                             << sequences[sequence].length << " tokens to " << length;
+  sequences[sequence].length = length;
+  return success();
+}
+
 FailureOr<ReferenceValue> ReferenceSession::makeArgument(StringRef name, ArrayRef<Part> parts) {
   std::vector<int32_t> values;
   auto count = static_cast<int64_t>(parts.size());
@@ -147,6 +179,8 @@ FailureOr<ReferenceValue> ReferenceSession::makeArgument(StringRef name, ArrayRe
       }
       if (name == "sequence_offsets")
         values.push_back(first);
+      if (name == "state_slots")
+        values.push_back(sequences[part.sequence].slot);
       first += tokens;
     }
     if (name == "sequence_offsets")
@@ -160,12 +194,17 @@ FailureOr<ReferenceValue> ReferenceSession::makeArgument(StringRef name, ArrayRe
 FailureOr<ReferenceTensor> ReferenceSession::step(ArrayRef<Part> parts) {
   for (const Part &part : parts) {
     Sequence &sequence = sequences[part.sequence];
-    if (failed(reserve(sequence, sequence.length + static_cast<int64_t>(part.tokens.size()))))
+    if (failed(reserve(sequence, sequence.length + static_cast<int64_t>(part.tokens.size()))) ||
+        failed(reserveSlot(sequence)))
       return failure();
   }
   SmallVector<ReferenceValue> arguments;
-  size_t nextCache = 0;
-  for (const std::string &name : argumentNames) {
+  size_t nextCache = 0, nextState = 0;
+  for (auto [i, name] : llvm::enumerate(argumentNames)) {
+    if (name.empty() && isa<StateType>(entry.getArgumentTypes()[i])) {
+      arguments.push_back(states[nextState++]);
+      continue;
+    }
     if (name.empty()) {
       arguments.push_back(caches[nextCache++]);
       continue;

@@ -209,6 +209,28 @@ int64_t ReferenceCache::getValueIndex(int64_t block, int64_t offset, int64_t hea
          (head * type.getBlock() + offset) * type.getValueDim() + channel;
 }
 
+static FailureOr<ReferenceTensor> createSlots(StateType type, int64_t count) {
+  SmallVector<int64_t> shape = {count};
+  llvm::append_range(shape, type.getShape());
+  return ReferenceTensor::createPoisoned(type.getElement(), shape);
+}
+
+FailureOr<std::shared_ptr<ReferenceState>> ReferenceState::create(StateType type, int64_t count) {
+  FailureOr<ReferenceTensor> slots = createSlots(type, count);
+  if (failed(slots))
+    return failure();
+  return std::make_shared<ReferenceState>(ReferenceState{type, std::move(*slots)});
+}
+
+LogicalResult ReferenceState::grow(int64_t count) {
+  FailureOr<ReferenceTensor> grown = createSlots(type, count);
+  if (failed(grown) || grown->getSize() < slots.getSize())
+    return failure();
+  llvm::copy(slots.getBytes(), grown->getMutableBytes().begin());
+  slots = std::move(*grown);
+  return success();
+}
+
 std::string ReferenceValue::explainMismatch(Type expected) const {
   std::string text;
   llvm::raw_string_ostream stream(text);

@@ -1,6 +1,7 @@
 // RUN: moec-interpret %s --verify-diagnostics --cache-blocks=4
 
 !cache = !moe.cache<kv_heads = 1, key_dim = 2, value_dim = 2, block = 2, f32>
+!window = !moe.state<[1, 2], f32>
 
 func.func @embedding_id_too_large() {
   %ids = arith.constant dense<[0, 4]> : tensor<2xi32>
@@ -209,6 +210,72 @@ func.func @too_large() {
 func.func @endless_recursion() {
   // expected-error@-1 {{while interpreting: more than 64 calls within each other}}
   func.call @endless_recursion() : () -> ()
+  return
+}
+
+func.func @slot_too_large(%state: !window) {
+  %x = arith.constant dense<1.0> : tensor<2x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2x2xf32>
+  %p = arith.constant dense<[0, 0]> : tensor<2xi32>
+  %o = arith.constant dense<[0, 1, 2]> : tensor<3xi32>
+  %z = arith.constant dense<[0, 4]> : tensor<2xi32>
+  // expected-error@+1 {{while interpreting: sequence 1 has slot 4, but the state has 4}}
+  %0 = moe.causal_conv %x weight(%w : tensor<2x2xf32>) over %state at (%p, %o, %z) : tensor<2x2xf32>, !window, tensor<2xi32>, tensor<3xi32>, tensor<2xi32>
+  return
+}
+
+func.func @slot_negative(%state: !window) {
+  %x = arith.constant dense<1.0> : tensor<1x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2x2xf32>
+  %p = arith.constant dense<[0]> : tensor<1xi32>
+  %o = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %z = arith.constant dense<[-1]> : tensor<1xi32>
+  // expected-error@+1 {{while interpreting: sequence 0 has slot -1, but the state has 4}}
+  %0 = moe.causal_conv %x weight(%w : tensor<2x2xf32>) over %state at (%p, %o, %z) : tensor<1x2xf32>, !window, tensor<1xi32>, tensor<2xi32>, tensor<1xi32>
+  return
+}
+
+func.func @slot_twice(%state: !window) {
+  %x = arith.constant dense<1.0> : tensor<2x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2x2xf32>
+  %p = arith.constant dense<[0, 0]> : tensor<2xi32>
+  %o = arith.constant dense<[0, 1, 2]> : tensor<3xi32>
+  %z = arith.constant dense<[3, 3]> : tensor<2xi32>
+  // expected-error@+1 {{while interpreting: sequence 1 has slot 3, as one before it}}
+  %0 = moe.causal_conv %x weight(%w : tensor<2x2xf32>) over %state at (%p, %o, %z) : tensor<2x2xf32>, !window, tensor<2xi32>, tensor<3xi32>, tensor<2xi32>
+  return
+}
+
+func.func @offsets_too_short(%state: !window) {
+  %x = arith.constant dense<1.0> : tensor<2x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2x2xf32>
+  %p = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %o = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %z = arith.constant dense<[0]> : tensor<1xi32>
+  // expected-error@+1 {{while interpreting: offsets must ascend from 0 to the step's 2 tokens, got 0 to 1}}
+  %0 = moe.causal_conv %x weight(%w : tensor<2x2xf32>) over %state at (%p, %o, %z) : tensor<2x2xf32>, !window, tensor<2xi32>, tensor<2xi32>, tensor<1xi32>
+  return
+}
+
+func.func @sequence_offsets_descend(%state: !window) {
+  %x = arith.constant dense<1.0> : tensor<2x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2x2xf32>
+  %p = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %o = arith.constant dense<[0, 2, 1, 2]> : tensor<4xi32>
+  %z = arith.constant dense<[0, 1, 2]> : tensor<3xi32>
+  // expected-error@+1 {{while interpreting: offsets must ascend, entry 2 is 1 after 2}}
+  %0 = moe.causal_conv %x weight(%w : tensor<2x2xf32>) over %state at (%p, %o, %z) : tensor<2x2xf32>, !window, tensor<2xi32>, tensor<4xi32>, tensor<3xi32>
+  return
+}
+
+func.func @positions_with_a_gap(%state: !window) {
+  %x = arith.constant dense<1.0> : tensor<2x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2x2xf32>
+  %p = arith.constant dense<[0, 2]> : tensor<2xi32>
+  %o = arith.constant dense<[0, 2]> : tensor<2xi32>
+  %z = arith.constant dense<[0]> : tensor<1xi32>
+  // expected-error@+1 {{while interpreting: token 1 has position 2 after position 0 of the same sequence}}
+  %0 = moe.causal_conv %x weight(%w : tensor<2x2xf32>) over %state at (%p, %o, %z) : tensor<2x2xf32>, !window, tensor<2xi32>, tensor<2xi32>, tensor<1xi32>
   return
 }
 

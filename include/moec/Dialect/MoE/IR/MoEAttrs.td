@@ -140,4 +140,12 @@ def MoE_BlockFormat : I32EnumAttr<"BlockFormat", "block-quantised format", [
 }
 def MoE_BlockFormatParameter : EnumParameter<MoE_BlockFormat>;
 
+def MoE_GateFunction : I32EnumAttr<"GateFunction", "what a gate multiplies by", [
+    I32EnumAttrCase<"sigmoid", 0>,
+    I32EnumAttrCase<"silu", 1>]> {
+  let cppNamespace = "::mlir::moec::moe";
+  let genSpecializedAttr = 0;
+}
+def MoE_GateFunctionAttr : EnumAttr<MoE_Dialect, MoE_GateFunction, "gate_function">;
+
 #endif

@@ -20,7 +20,10 @@ def MoE_Dialect : Dialect {
     A ragged step holds `tokens` tokens of `sequences` sequences. Ops that need to know which token belongs where take
     - `positions` i32 [tokens]: the position of each token in its sequence,
     - `token_sequences` i32 [tokens]: the index of its sequence in the step,
-    - `block_table` i32 [sequences, blocks]: for each sequence the pool blocks that hold its positions, in order.
+    - `block_table` i32 [sequences, blocks]: for each sequence the pool blocks that hold its positions, in order,
+    - `sequence_offsets` i32 [sequences + 1]: where the tokens of each sequence begin; they follow one another, with ascending
+      positions,
+    - `state_slots` i32 [sequences]: the slot of each sequence in every state. Two sequences never share one.
 
     Sums are in f32 whatever the element types; results are rounded once, to the result's element type.
   }];
@@ -42,6 +45,8 @@ def MoE_FloatTensor1D : 1DTensorOf<[F32, BF16, F16]>;
 def MoE_FloatTensor2D : 2DTensorOf<[F32, BF16, F16]>;
 def MoE_FloatTensor3D : 3DTensorOf<[F32, BF16, F16]>;
 def MoE_F32Tensor1D : 1DTensorOf<[F32]>;
+def MoE_FloatTensor2DOr3D
+    : RankedTensorOf<[F32, BF16, F16], [HasAnyRankOfPred<[2, 3]>], "2D or 3D tensor of f32, bf16 or f16">;
 def MoE_F32Tensor2D : 2DTensorOf<[F32]>;
 def MoE_F64Tensor1D : 1DTensorOf<[F64]>;
 def MoE_IndexTensor1D : 1DTensorOf<[I32]>;

@@ -48,8 +48,14 @@ def MoE_CacheType : MoE_Type<"Cache", "cache"> {
 
 def MoE_StateType : MoE_Type<"State", "state"> {
   let summary = "one slot of fixed size for each sequence: recurrent or convolution state";
+  let description = [{
+    A pool of slots, each a row-major array of `shape`. A sequence's slot in every state is `state_slots[sequence]`; what it
+    holds is that of the sequence after its last step. A sequence that begins (at position 0) begins with zeros, whatever lies
+    in its slot.
+  }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "Type":$element);
   let assemblyFormat = "`<` `[` $shape `]` `,` $element `>`";
+  let genVerifyDecl = 1;
 }
 
 def MoE_DenseOrBlockWeight : AnyTypeOf<[MoE_FloatTensor, MoE_BlockTensorType], "a float tensor or a block tensor">;

@@ -6,8 +6,10 @@
 //   tokens, positions, token_sequences  i32 [T]      the step's tokens, sequence by sequence
 //   sequence_offsets                    i32 [S + 1]  where each sequence's tokens start
 //   block_table                         i32 [S, B]   the pool blocks of each sequence, else -1
+//   state_slots                         i32 [S]      the slot of each sequence
 //   logit_rows                          i32 [R]      whose logits are wanted
 //   any name, type !moe.cache                        the paged cache of one layer
+//   any name, type !moe.state                        a state of one layer, a slot for each sequence
 //
 // Its first result is the logits, [R, vocabulary].
 //
@@ -38,8 +40,9 @@ public:
 
   int64_t createSequence();
   int64_t getLength(int64_t sequence) const { return sequences[sequence].length; }
-  /// Forgets everything from position `length` on.
-  void truncate(int64_t sequence, int64_t length) { sequences[sequence].length = length; }
+  /// Forgets everything from position `length` on. Emits a diagnostic when there is a state, which
+  /// cannot go back, and the sequence would be neither as long as before nor empty.
+  LogicalResult truncate(int64_t sequence, int64_t length);
 
   /// Appends tokens to different sequences and gives the wanted logits [R, vocabulary], part by
   /// part. Emits a diagnostic when it fails; the sequences' lengths are then as they were.
@@ -57,6 +60,7 @@ private:
   struct Sequence {
     int64_t length = 0;
     SmallVector<int32_t> blocks;
+    int32_t slot = -1;
   };
 
   ReferenceSession(ModuleOp module, WeightSource *weights, func::FuncOp entry)
@@ -64,15 +68,17 @@ private:
   LogicalResult findArguments();
   LogicalResult loadGlobals(StringRef loadEntry);
   LogicalResult reserve(Sequence &sequence, int64_t length);
+  LogicalResult reserveSlot(Sequence &sequence);
   FailureOr<ReferenceValue> makeArgument(StringRef name, ArrayRef<Part> parts);
 
   Interpreter interpreter;
   func::FuncOp entry;
-  SmallVector<std::string> argumentNames; // empty: a cache
+  SmallVector<std::string> argumentNames; // empty: a cache or a state
   std::vector<std::shared_ptr<ReferenceCache>> caches;
+  std::vector<std::shared_ptr<ReferenceState>> states;
   int64_t blockTokens = 1;
   int64_t poolBlocks = 0;
-  SmallVector<int32_t> freeBlocks;
+  SmallVector<int32_t> freeBlocks, freeSlots;
   std::vector<Sequence> sequences;
 };
 

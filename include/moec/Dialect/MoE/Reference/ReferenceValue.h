@@ -123,6 +123,12 @@ private:
 
 /// One slot for each sequence: [slots, shape of the type].
 struct ReferenceState {
+  /// Poisoned. Fails, without a diagnostic, when it would be too large.
+  static FailureOr<std::shared_ptr<ReferenceState>> create(StateType type, int64_t slots);
+  /// Adds poisoned slots until there are `count`. Fails, without a diagnostic, when that would be
+  /// too large.
+  LogicalResult grow(int64_t count);
+
   StateType type;
   ReferenceTensor slots;
 };
