@@ -18,7 +18,8 @@ public:
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto linear = dyn_cast<moe::GroupedLinearOp>(op);
     if (!linear || target.cpu != "sm_90a" ||
-        !isa<moe::BlockTensorType>(linear.getWeight().getType()))
+        !isa<moe::BlockTensorType>(linear.getWeight().getType()) ||
+        !isWholeBuffer(linear.getInput()))
       return false;
     ArrayRef<int64_t> shape = moe::getLogicalShape(linear.getWeight().getType());
     // A thread has two neighbouring columns.

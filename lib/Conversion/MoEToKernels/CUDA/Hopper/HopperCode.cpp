@@ -5,6 +5,7 @@
 #include "moec/Dialect/Plan/IR/Plan.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -27,6 +28,13 @@ static void declareDynamicShared(OpBuilder &builder, Location loc) {
   LLVM::GlobalOp::create(builder, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
                          /*isConstant=*/false, LLVM::Linkage::External, dynamicSharedName,
                          Attribute(), /*alignment=*/1024, /*addrSpace=*/3);
+}
+
+bool mlir::moec::isWholeBuffer(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return !isa_and_nonnull<tensor::ExtractSliceOp>(op);
 }
 
 HopperCode::HopperCode(Location loc, OpBuilder &builder, int64_t threads)

@@ -14,6 +14,10 @@
 
 namespace mlir::moec {
 
+/// Whether a tensor is a buffer of its own when kernels run. A slice of a larger one is not: its rows
+/// are further apart than they are long, and begin at any address.
+bool isWholeBuffer(Value tensor);
+
 class HopperCode : public BlockCode {
 public:
   static constexpr int64_t warpgroupSize = 128;

@@ -246,7 +246,8 @@ public:
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto linear = dyn_cast<moe::LinearOp>(op);
-    if (!linear || target.cpu != "sm_90a" || linear.getNormWeight())
+    if (!linear || target.cpu != "sm_90a" || linear.getNormWeight() ||
+        !isWholeBuffer(linear.getInput()))
       return false;
     auto weight = dyn_cast<RankedTensorType>(linear.getWeight().getType());
     if (!weight || moe::getLayout(weight))
