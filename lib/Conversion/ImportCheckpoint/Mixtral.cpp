@@ -25,7 +25,8 @@ struct MixtralConfig : TransformerConfig, ExpertsConfig {
         window(config.optional("sliding_window").integer(1, INT32_MAX).value_or(0)),
         rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
     expectActivation(config, "silu");
-    expectQuantization(config, {});
+    expectQuantization(config, {"compressed-tensors"});
+    checkCompressedTensors(config, hidden, inner, "intermediate_size");
   }
 };
 } // namespace

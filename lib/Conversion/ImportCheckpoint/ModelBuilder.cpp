@@ -79,7 +79,29 @@ Value ModelBuilder::takeWeight(StringRef name, ArrayRef<int64_t> shape,
 
 Value ModelBuilder::stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                                   ArrayRef<int64_t> shape) {
-  SmallVector<ElementType> accepted = {ElementType::F32, ElementType::BF16, ElementType::F16};
+  return takeStack(names, partShape, shape,
+                   {ElementType::F32, ElementType::BF16, ElementType::F16});
+}
+
+Value ModelBuilder::stackedMxfp4Weight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                                       ArrayRef<int64_t> shape) {
+  constexpr int64_t codesOfByte = 2, blockSize = moe::BlockTensorType::mxfp4BlockSize;
+  auto take = [&](StringRef suffix, int64_t divisor) {
+    SmallVector<std::string> parts;
+    for (const std::string &name : names)
+      parts.push_back(name + suffix.str());
+    SmallVector<int64_t> ofPart(partShape), ofAll(shape);
+    ofPart.back() /= divisor;
+    ofAll.back() /= divisor;
+    return takeStack(parts, ofPart, ofAll, {ElementType::U8});
+  };
+  Value codes = take("_packed", codesOfByte), scales = take("_scale", blockSize);
+  auto type = moe::BlockTensorType::get(getContext(), shape, moe::BlockFormat::mxfp4, {});
+  return moe::AssembleBlocksOp::create(builder, at(names.front()), type, codes, scales);
+}
+
+Value ModelBuilder::takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                              ArrayRef<int64_t> shape, SmallVector<ElementType> accepted) {
   SmallVector<StringRef> moreNames;
   SmallVector<Attribute> references;
   Type elementType;

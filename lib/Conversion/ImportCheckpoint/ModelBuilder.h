@@ -36,6 +36,9 @@ public:
   /// Tensors of shape `partShape` and one type, one behind the other, as a weight of shape `shape`.
   Value stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                       ArrayRef<int64_t> shape);
+  /// The same of matrices in compressed-tensors' MXFP4: codes in NAME_packed, scales in NAME_scale.
+  Value stackedMxfp4Weight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                           ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
   /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
@@ -92,6 +95,8 @@ private:
   Location at(StringRef name);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
+  Value takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                  ArrayRef<int64_t> shape, SmallVector<moert::ElementType> accepted);
   Type getElementType(const CheckpointTensor *tensor, moert::ElementType otherwise);
   moe::WeightRefAttr getReference(const CheckpointTensor *tensor);
 

@@ -30,7 +30,8 @@ struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
         windows(readWindows(config, layers, [](int64_t) { return false; })),
         rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
     expectActivation(config, "silu");
-    expectQuantization(config, {});
+    expectQuantization(config, {"compressed-tensors"});
+    checkCompressedTensors(config, hidden, inner, "moe_intermediate_size");
     // Files with such layers or windows have not been seen; a wrong guess would go unnoticed.
     JsonView dense = config.optional("mlp_only_layers"), step = config.optional("decoder_sparse_step");
     if (dense && !dense.elements().empty())

@@ -7,7 +7,8 @@
 
 namespace mlir::moec {
 
-/// silu(gate x) * up x, then down: what most families' experts do.
+/// silu(gate x) * up x, then down: what most families' experts do. Matrices are plain or, where a
+/// tensor of their name and "_packed" is there, MXFP4 of compressed-tensors.
 struct SwigluExperts {
   int64_t experts, hidden, inner;
   /// The matrices of expert 7 are NAME.7.GATE.weight and so on.
@@ -15,7 +16,16 @@ struct SwigluExperts {
 
   Value build(ModelBuilder &builder, const std::string &name, Value x,
               const ModelBuilder::Routing &routing) const;
+
+private:
+  Value weight(ModelBuilder &builder, ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+               ArrayRef<int64_t> shape) const;
 };
+
+/// Complains about sizes that MXFP4's blocks do not divide and about formats other than it, where the
+/// config says that experts are quantised.
+void checkCompressedTensors(const moert::JsonView &config, int64_t hidden, int64_t inner,
+                            const char *innerKey);
 
 } // namespace mlir::moec
 
