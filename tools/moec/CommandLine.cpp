@@ -189,6 +189,11 @@ void CommandLine::addCompile() {
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
 
+  sub->add_option("--layers", compile.layers,
+                  "build only these layers, counted from 0, between the embedding and the head: to "
+                  "check and time real layers of a model that does not fit")
+      ->type_name("N-M");
+
   const char *onnx = "ONNX files";
   sub->add_option("--tokenizer", compile.tokenizer,
                   "folder of tokenizer.json, tokenizer_config.json and generation_config.json, "

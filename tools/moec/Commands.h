@@ -26,6 +26,7 @@ struct CompileCommand {
   std::int64_t blockTokens = 16;
   std::vector<std::string> allowUnused;
   std::vector<std::string> settings; // FIELD=VALUE
+  std::string layers;                // N or N-M; empty: all
   std::vector<std::string> disabledPasses;
   // ONNX files.
   std::string tokenizer; // folder; empty: beside the file

@@ -139,6 +139,18 @@ ExitCode runCompile(const CompileCommand &command) {
   options.checkpoint.blockTokens = command.blockTokens;
   options.checkpoint.allowUnused = command.allowUnused;
   options.checkpoint.settings = command.settings;
+  if (!command.layers.empty()) {
+    llvm::StringRef rest = command.layers;
+    std::pair<std::int64_t, std::int64_t> layers;
+    bool isBad = rest.consumeInteger(10, layers.first);
+    layers.second = layers.first;
+    if (!isBad && rest.consume_front("-"))
+      isBad = rest.consumeInteger(10, layers.second);
+    if (isBad || !rest.empty() || layers.first < 0 || layers.second < layers.first)
+      return failUsage("--layers: expected N or N-M with N at most M, found '" + command.layers +
+                       "'");
+    options.checkpoint.layers = layers;
+  }
 
   options.onnx.interface = parseInterface(command.interface);
   options.onnx.tokenizerFolder = command.tokenizer;

@@ -14,7 +14,9 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/LLVM.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlir::moec {
@@ -35,6 +37,9 @@ struct ImportCheckpointOptions {
   /// What config.json should say instead: "FIELD=VALUE", "GROUP.FIELD=VALUE"; "+FIELD=VALUE" for a
   /// field that it does not have. Values are JSON, or else strings.
   std::vector<std::string> settings;
+  /// Of all layers only these, the first and the last one counted from 0: between the embedding and
+  /// the head, whose results then mean nothing but take their time.
+  std::optional<std::pair<int64_t, int64_t>> layers;
 };
 
 /// Imports the folder. Every problem of it is in one diagnostic.

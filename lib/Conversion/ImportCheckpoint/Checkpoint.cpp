@@ -1,6 +1,7 @@
 #include "Checkpoint.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace mlir::moec {
 
@@ -291,8 +292,26 @@ const CheckpointTensor *Checkpoint::take(const std::string &name,
   return sound ? &tensor : nullptr;
 }
 
-void Checkpoint::checkUnused(std::span<const std::string> allowed) {
+// The number behind "layers." in a tensor's name, or none.
+static std::optional<std::int64_t> getLayer(std::string_view name) {
+  constexpr std::string_view marker = "layers.";
+  std::size_t at = name.find(marker);
+  if (at == std::string_view::npos || (at != 0 && name[at - 1] != '.'))
+    return std::nullopt;
+  std::int64_t layer = 0;
+  const char *begin = name.data() + at + marker.size(), *end = name.data() + name.size();
+  auto [last, error] = std::from_chars(begin, end, layer);
+  if (error != std::errc() || last == end || *last != '.')
+    return std::nullopt;
+  return layer;
+}
+
+void Checkpoint::checkUnused(std::span<const std::string> allowed,
+                             std::optional<std::pair<std::int64_t, std::int64_t>> layers) {
   for (auto &[name, tensor] : tensors) {
+    std::optional<std::int64_t> layer = layers ? getLayer(name) : std::nullopt;
+    if (layer && (*layer < layers->first || *layer > layers->second))
+      continue;
     bool isAllowed = std::any_of(allowed.begin(), allowed.end(), [&](const std::string &pattern) {
       return matchesPattern(pattern, name);
     });

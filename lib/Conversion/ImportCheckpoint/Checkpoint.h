@@ -58,8 +58,10 @@ public:
                                std::span<const moert::ElementType> accepted);
 
   void complain(std::string message) { problems.push_back(std::move(message)); }
-  /// Complains about tensors that nobody took and that no pattern allows.
-  void checkUnused(std::span<const std::string> allowed);
+  /// Complains about tensors that nobody took, that no pattern allows and that are not of a layer
+  /// outside of `layers` (the first and the last one), if given.
+  void checkUnused(std::span<const std::string> allowed,
+                   std::optional<std::pair<std::int64_t, std::int64_t>> layers = {});
 
   /// Every problem so far as one error.
   moert::Status status() const;

@@ -110,9 +110,10 @@ mlir::moec::importCheckpoint(StringRef folder, const ImportCheckpointOptions &op
     LanguageModelConfig language = readLanguageModelConfig(checkpoint);
     if (const ModelFamily *family = findFamily(config)) {
       Type activationType = chooseActivationType(checkpoint, *family, options.precision, context);
-      ModelBuilder builder(context, checkpoint, activationType, options.blockTokens);
+      ModelBuilder builder(context, checkpoint, activationType, options.blockTokens,
+                           options.layers);
       if (Value logits = family->build(checkpoint, builder)) {
-        checkpoint.checkUnused(options.allowUnused);
+        checkpoint.checkUnused(options.allowUnused, options.layers);
         module = builder.finish(logits, language, llvm::sys::path::filename(root), root);
       }
     }

@@ -12,9 +12,9 @@ using moert::ElementType;
 static constexpr int64_t dynamic = ShapedType::kDynamic;
 
 ModelBuilder::ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type activationType,
-                           int64_t blockTokens)
+                           int64_t blockTokens, std::optional<std::pair<int64_t, int64_t>> layers)
     : checkpoint(checkpoint), activationType(activationType), blockTokens(blockTokens),
-      builder(context) {
+      layers(layers), builder(context) {
   Location location = at("step");
   module = ModuleOp::create(location);
   builder.setInsertionPointToStart(module->getBody());
@@ -36,6 +36,19 @@ ModelBuilder::ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type ac
   blockTable = argument("block_table", {"sequences", "blocks"});
   logitRows = argument("logit_rows", {"rows"});
   tokenCount = tensor::DimOp::create(builder, location, tokens, 0);
+}
+
+SmallVector<int64_t> ModelBuilder::getLayers(int64_t count) {
+  auto [first, last] = layers.value_or(std::pair<int64_t, int64_t>(0, count - 1));
+  if (last >= count) {
+    checkpoint.complain("--layers asks for layer " + std::to_string(last) + " of " +
+                        std::to_string(count) + ", counted from 0");
+    last = count - 1;
+  }
+  SmallVector<int64_t> result;
+  for (int64_t layer = first; layer <= last; ++layer)
+    result.push_back(layer);
+  return result;
 }
 
 Location ModelBuilder::at(StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }

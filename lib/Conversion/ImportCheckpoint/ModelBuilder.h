@@ -24,8 +24,12 @@ namespace mlir::moec {
 
 class ModelBuilder {
 public:
+  /// With `layers` only these are built, the first and the last one.
   ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type activationType,
-               int64_t blockTokens);
+               int64_t blockTokens, std::optional<std::pair<int64_t, int64_t>> layers = {});
+
+  /// The layers to build of a model's `count`, in order. Complains when it has fewer than asked for.
+  SmallVector<int64_t> getLayers(int64_t count);
 
   MLIRContext *getContext() { return builder.getContext(); }
   Type getActivationType() const { return activationType; }
@@ -103,6 +107,7 @@ private:
   Checkpoint &checkpoint;
   Type activationType;
   int64_t blockTokens;
+  std::optional<std::pair<int64_t, int64_t>> layers;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
   func::FuncOp step;

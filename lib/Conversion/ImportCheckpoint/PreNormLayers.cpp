@@ -6,7 +6,7 @@ using namespace mlir::moec;
 Value mlir::moec::buildPreNormLayers(ModelBuilder &builder, const TransformerConfig &config,
                                      BuildBranch attention, BuildBranch mixture) {
   Value x = builder.embedding("model.embed_tokens", config.vocabulary, config.hidden);
-  for (int64_t layer = 0; layer < config.layers; ++layer) {
+  for (int64_t layer : builder.getLayers(config.layers)) {
     std::string name = "model.layers." + std::to_string(layer);
     Value normed = builder.rmsNorm(name + ".input_layernorm", x, config.epsilon);
     x = builder.add(name, x, attention(name, normed, layer));

@@ -250,3 +250,20 @@ TEST(ImportGptOss, SettingsChangeTheConfig) {
         "--set vocab_size.a=3: config.json has no field 'a'"})
     EXPECT_NE(wrong.errors[0].find(part), std::string::npos) << part << " in\n" << wrong.errors[0];
 }
+
+TEST(ImportGptOss, SomeLayers) {
+  TestCheckpoint files;
+  files.write();
+  ImportCheckpointOptions options;
+  options.layers = {0, 0};
+  Import import(files, options);
+  ASSERT_TRUE(succeeded(import.module)) << (import.errors.empty() ? "" : import.errors[0]);
+  EXPECT_EQ(import.ops<moe::AttentionOp>().size(), 1u);
+  options.layers = {0, 1};
+  Import tooMany(files, options);
+  EXPECT_TRUE(failed(tooMany.module));
+  ASSERT_EQ(tooMany.errors.size(), 1u);
+  EXPECT_NE(tooMany.errors[0].find("--layers asks for layer 1 of 1, counted from 0"),
+            std::string::npos)
+      << tooMany.errors[0];
+}
