@@ -19,10 +19,10 @@ COMMON = dict(vocab_size=512, hidden_size=128, num_attention_heads=4, num_key_va
               bos_token_id=1, eos_token_id=2)
 
 
-def qwen3_moe(renormalise, layers):
+def qwen3_moe(renormalise, layers, dense=()):
     return Qwen3MoeForCausalLM(Qwen3MoeConfig(**COMMON | dict(
         num_hidden_layers=layers, moe_intermediate_size=64, intermediate_size=96, num_experts=16, num_experts_per_tok=4,
-        norm_topk_prob=renormalise, rope_parameters={"rope_type": "default", "rope_theta": 1e6})))
+        norm_topk_prob=renormalise, mlp_only_layers=list(dense), rope_parameters={"rope_type": "default", "rope_theta": 1e6})))
 
 
 def mixtral():
@@ -35,6 +35,7 @@ FAMILIES = {
     "qwen3-moe": lambda: qwen3_moe(True, 4),
     "qwen3-moe-not-renormalised": lambda: qwen3_moe(False, 1),
     "mixtral": mixtral,
+    "qwen3-moe-dense-layers": lambda: qwen3_moe(True, 2, dense=[0]),
 }
 
 

@@ -34,6 +34,25 @@ def norms(rng):
     yield Case("rms_no_tokens", dict(x=empty), "%r0 = moe.rms_norm %x {epsilon = 1.0e-5} : {x}", [("f32", empty.x)])
 
 
+ACTIVATIONS = {
+    "silu": ("<silu>", dict(kind="silu")),
+    "gelu": ("<gelu>", dict(kind="gelu")),
+    "gelu_tanh": ("<gelu_tanh>", dict(kind="gelu_tanh")),
+    "relu": ("<relu>", dict(kind="relu")),
+    "swiglu": ("<swiglu, alpha = 1.702, beta = 1.0, limit = 1.0>", dict(kind="swiglu", alpha=1.702, beta=1.0, limit=1.0)),
+    "situ": ("<situ, alpha = 25.0, beta = 4.0>", dict(kind="situ", alpha=25.0, beta=4.0)),
+    "situ_plain_up": ("<situ, alpha = 0.0, beta = 4.0>", dict(kind="situ", alpha=0.0, beta=4.0)),
+}
+
+
+def gates(rng):
+    for name, (text, parameters) in ACTIVATIONS.items():
+        for dtype in ("f32", "bf16"):
+            g, u = Tensor(dtype, 2 * rng.normal(size=(5, 12))), Tensor("f32", 2 * rng.normal(size=(5, 12)))
+            yield Case(f"gate_{name}_{dtype}", dict(g=g, u=u), f"%r0 = moe.gate %g, %u {text} : {{g}}, {{u}} -> {{result0}}",
+                       [(dtype, f.activation(gate=g.x, up=u.x, **parameters))])
+
+
 def linears(rng):
     for dtype, weight_type in (("f32", "f32"), ("f32", "bf16"), ("bf16", "bf16"), ("f16", "f16"), ("f32", "f16")):
         x, w = Tensor(dtype, rng.normal(size=(3, 37))), Tensor(weight_type, rng.normal(size=(11, 37)))

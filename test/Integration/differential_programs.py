@@ -128,6 +128,14 @@ def norm(p, rng):
     p.results = [("y", x)]
 
 
+def gate(p, rng):
+    dtype, width = rng.choice(["f32", "bf16"]), int(rng.choice([1, 16, 37]))
+    g, u = p.normal("g", dtype, width), p.normal("u", dtype, width)
+    activation = rng.choice([text for text in ACTIVATIONS if "interleaved" not in text])
+    p.line(f"%y = moe.gate %g, %u {activation} : {g}, {u} -> {g}")
+    p.results = [("y", g)]
+
+
 def gated_norm(p, rng):
     dtype, result, shape = rng.choice(["f32", "bf16"]), rng.choice(["f32", "bf16"]), [[int(rng.choice([1, 33, 64]))], [3, int(rng.choice([8, 33]))]][rng.integers(2)]
     x, g, y = p.normal("x", dtype, *shape), p.normal("g", "bf16", *shape), tensor(result, *shape)
@@ -468,7 +476,7 @@ def many_choices(p, rng):
 
 
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
-            dequantize, gated_norm, decay]
+            dequantize, gated_norm, decay, gate]
 
 
 def make(folder, seed, count):

@@ -189,6 +189,19 @@ Value ModelBuilder::add(StringRef name, Value left, Value right) {
   return arith::AddFOp::create(builder, at(name), left, right);
 }
 
+Value ModelBuilder::gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation) {
+  return moe::GateOp::create(builder, at(name), gate.getType(), gate, up, activation);
+}
+
+Value ModelBuilder::swigluLayer(const std::string &name, Value input, int64_t inner) {
+  int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
+  Value gated = linear(name + ".gate_proj", input, inner, /*hasBias=*/false);
+  Value up = linear(name + ".up_proj", input, inner, /*hasBias=*/false);
+  auto silu = moe::ActivationAttr::get(getContext(), moe::ActivationKind::silu, 1.0, 0.0, 0.0,
+                                       /*interleaved=*/false);
+  return linear(name + ".down_proj", gate(name, gated, up, silu), features, /*hasBias=*/false);
+}
+
 static SmallVector<ReassociationIndices> headGroups() { return {{0}, {1, 2}}; }
 
 Value ModelBuilder::splitHeads(StringRef name, Value input, int64_t heads) {

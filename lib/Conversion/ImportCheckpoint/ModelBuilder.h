@@ -55,6 +55,9 @@ public:
   /// type unless said otherwise.
   Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
   Value add(StringRef name, Value left, Value right);
+  Value gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation);
+  /// silu(gate x) * up x, then down: the plain weights NAME.gate_proj, NAME.up_proj, NAME.down_proj.
+  Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);
   Value rope(StringRef name, Value input, const RotaryConfig &rotary);

@@ -1,7 +1,7 @@
 //===- Qwen3Moe.cpp - Qwen3-MoE (30B-A3B, 235B-A22B) ------------------------------------------===//
 //
 // Attention: grouped heads, each normed before the rotation. Mixture: softmax over all experts, the
-// best k, renormalised if the config says so.
+// best k, renormalised if the config says so. Some layers may be dense.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using moert::JsonView;
 
 namespace {
 struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
-  int64_t inner;
+  int64_t inner, denseInner = 0;
+  std::vector<bool> isDense; // of each layer
   bool attentionBias, renormalize;
   std::vector<int64_t> windows;
   RotaryConfig rotary;
@@ -32,19 +33,29 @@ struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
     expectActivation(config, "silu");
     expectQuantization(config, {"compressed-tensors"});
     checkCompressedTensors(config, hidden, inner, "moe_intermediate_size");
-    // Files with such layers or windows have not been seen; a wrong guess would go unnoticed.
-    JsonView dense = config.optional("mlp_only_layers"), step = config.optional("decoder_sparse_step");
-    if (dense && !dense.elements().empty())
-      dense.complain("layers without experts are not supported in this family");
-    if (auto value = step.integer(1, mostLayers); value && *value != 1)
-      step.complain("layers without experts are not supported in this family: expected 1, found " +
-                    std::to_string(*value));
+    readDenseLayers(config);
+    // Files with such windows have not been seen; a wrong guess would go unnoticed.
     JsonView slides = config.optional("use_sliding_window");
     if (slides.boolean().value_or(false) && !config.optional("layer_types"))
       slides.complain("expected false, or layer_types that say which layers see a window");
   }
+
+private:
+  void readDenseLayers(const JsonView &config);
 };
 } // namespace
+
+/// Layers of `mlp_only_layers`, and those whose number, from 1, `decoder_sparse_step` does not divide.
+void Qwen3MoeConfig::readDenseLayers(const JsonView &config) {
+  int64_t step = config.optional("decoder_sparse_step").integer(1, mostLayers).value_or(1);
+  for (int64_t layer = 0; layer < layers; ++layer)
+    isDense.push_back((layer + 1) % step != 0);
+  for (const JsonView &view : config.optional("mlp_only_layers").elements())
+    if (auto layer = view.integer(0, layers - 1))
+      isDense[*layer] = true;
+  if (llvm::is_contained(isDense, true))
+    denseInner = readSize(config["intermediate_size"], mostFeatures);
+}
 
 Value mlir::moec::buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder) {
   Qwen3MoeConfig config(checkpoint.config());
@@ -58,7 +69,9 @@ Value mlir::moec::buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder) {
       [&](const std::string &name, Value x, int64_t layer) {
         return attention.build(builder, name + ".self_attn", x, config.windows[layer]);
       },
-      [&](const std::string &name, Value x, int64_t) {
+      [&](const std::string &name, Value x, int64_t layer) {
+        if (config.isDense[layer])
+          return builder.swigluLayer(name + ".mlp", x, config.denseInner);
         std::string router = name + ".mlp.gate";
         Value logits = builder.linear(router, x, config.experts, /*hasBias=*/false,
                                       Float32Type::get(builder.getContext()));

@@ -15,6 +15,7 @@ using namespace mlir::moec;
 
 void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateDecayGateToLinalgPatterns(patterns);
+  populateGateToLinalgPatterns(patterns);
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);

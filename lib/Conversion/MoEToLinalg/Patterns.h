@@ -10,6 +10,7 @@ class RewritePatternSet;
 namespace mlir::moec {
 
 void populateDecayGateToLinalgPatterns(RewritePatternSet &patterns);
+void populateGateToLinalgPatterns(RewritePatternSet &patterns);
 void populateNormToLinalgPatterns(RewritePatternSet &patterns);
 void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
 void populateLinearToLinalgPatterns(RewritePatternSet &patterns);

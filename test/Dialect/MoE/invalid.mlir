@@ -988,3 +988,19 @@ func.func @gated_norm_result(%x: tensor<?x8xf32>, %g: tensor<?x8xf32>, %w: tenso
   %y = moe.gated_rms_norm %x by silu(%g : tensor<?x8xf32>) weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xf32> -> tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @gate_up(%g: tensor<?x8xf32>, %u: tensor<?x4xf32>) {
+  // expected-error@+1 {{expects up of shape [?, 8], got [?, 4]}}
+  %h = moe.gate %g, %u <silu> : tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gate_interleaved(%g: tensor<?x8xf32>) {
+  // expected-error@+1 {{expects an activation that is not interleaved}}
+  %h = moe.gate %g, %g <silu, interleaved = true> : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  return
+}

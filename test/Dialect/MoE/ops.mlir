@@ -196,3 +196,10 @@ func.func @activations() attributes {
     c = #moe.activation<gelu, alpha = 0.3333333333333333>} {
   return
 }
+
+// CHECK-LABEL: func.func @gates
+func.func @gates(%g: tensor<?x8xbf16>, %u: tensor<?x8xf32>) -> tensor<?x8xbf16> {
+  // CHECK: moe.gate %{{.*}}, %{{.*}} <swiglu, alpha = 1.702e+00, beta = 1.0e+00, limit = 7.0e+00> : tensor<?x8xbf16>, tensor<?x8xf32> -> tensor<?x8xbf16>
+  %h = moe.gate %g, %u <swiglu, alpha = 1.702, beta = 1.0, limit = 7.0> : tensor<?x8xbf16>, tensor<?x8xf32> -> tensor<?x8xbf16>
+  return %h : tensor<?x8xbf16>
+}

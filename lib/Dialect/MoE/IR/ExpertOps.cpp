@@ -99,3 +99,19 @@ bool CombineOp::isTokenOperand(unsigned index) {
 
 bool CombineOp::hasResidual() { return static_cast<bool>(getResidual()); }
 void CombineOp::setResidual(Value residual) { getResidualMutable().assign(residual); }
+
+LogicalResult GateOp::verify() {
+  ArrayRef<int64_t> shape = getGate().getType().getShape();
+  if (failed(checkShape(*this, "up", getUp(), shape)) ||
+      failed(checkShape(*this, "result", getResult(), shape)))
+    return failure();
+  if (getActivation().getInterleaved())
+    return emitOpError() << "expects an activation that is not interleaved";
+  return success();
+}
+
+LogicalResult GateOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+  return reifyLike(builder, *this, getGate(), shapes);
+}
+
+bool GateOp::isTokenOperand(unsigned) { return true; }

@@ -219,10 +219,22 @@ static LogicalResult evaluateCombine(CombineOp op, ReferenceFrame &frame) {
   return frame.set(op.getResult(), std::move(*result));
 }
 
+static LogicalResult evaluateGate(GateOp op, ReferenceFrame &frame) {
+  const ReferenceTensor &gate = frame.getTensor(op.getGate()), &up = frame.getTensor(op.getUp());
+  FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), gate.getShape());
+  if (failed(result) || failed(frame.checkShape(op, "up", up, gate.getShape())))
+    return failure();
+  for (int64_t i = 0; i < gate.getSize(); ++i)
+    result->set(i, Scalar::fromReal(activate(op.getActivation(), gate.getReal(i), up.getReal(i))));
+  return frame.set(op.getResult(), std::move(*result));
+}
+
 void mlir::moec::moe::attachExpertModels(MLIRContext *context) {
   attachEvaluation<ExpertsOp>(context, [](ExpertsOp op, ReferenceFrame &frame) {
     return ExpertsEvaluation(op, frame).run();
   });
+  attachEvaluation<GateOp>(
+      context, [](GateOp op, ReferenceFrame &frame) { return evaluateGate(op, frame); });
   attachEvaluation<GroupedLinearOp>(context, [](GroupedLinearOp op, ReferenceFrame &frame) {
     return evaluateGroupedLinear(op, frame);
   });

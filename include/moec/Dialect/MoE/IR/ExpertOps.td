@@ -40,6 +40,27 @@ def MoE_ExpertsOp : MoE_Op<"experts", [Pure, AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
+def MoE_GateOp : MoE_Op<"gate", [Pure,
+    DeclareOpInterfaceMethods<TokenParallelOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
+  let summary = "a gated activation, between the products of a dense layer";
+  let description = [{
+    `result = activation(gate, up)`, computed in f32 and rounded once. Experts have their activation within; this is for layers and
+    shared experts that every token goes through.
+
+    Constraints: gate, up and result of one shape `[T, I]`; which rows of a weight are gates does not count here, so the activation
+    is not interleaved.
+
+    Example: `%h = moe.gate %g, %u <silu> : tensor<?x64xbf16>, tensor<?x64xbf16> -> tensor<?x64xbf16>`
+  }];
+  let arguments = (ins MoE_FloatTensor2D:$gate, MoE_FloatTensor2D:$up, MoE_ActivationAttr:$activation);
+  let results = (outs MoE_FloatTensor2D:$result);
+  let assemblyFormat = [{
+    $gate `,` $up $activation attr-dict `:` type($gate) `,` type($up) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def MoE_GroupedLinearOp : MoE_Op<"grouped_linear", [Pure,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
   let summary = "one product for each expert with the rows that were routed to it";
