@@ -1,7 +1,7 @@
 //===- ApproximateMath.h - activations whose results are rounded to 16 bits -------------------===//
 //
 // From the GPU's approximate power of two and reciprocal: relative errors below 2^-16, a small part
-// of what the rounding behind them costs, and a fifth of the instructions.
+// of what the rounding behind them costs, with far fewer instructions.
 //
 //===------------------------------------------------------------------------------------------===//
 

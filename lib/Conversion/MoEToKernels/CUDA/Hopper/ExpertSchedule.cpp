@@ -5,9 +5,9 @@
 using namespace mlir;
 using namespace mlir::moec;
 
-/// What a tile costs, in hundredths of the time that codes of four runs take from memory; measured on
-/// an H200. Converting and multiplying takes as long for one run as for four, which other warpgroups
-/// do, and longer with more tokens.
+/// What a tile costs, in hundredths of the time that codes of four runs take from memory: estimates
+/// from profiles of an H200, not a fit. Converting and multiplying takes as long for one run as for
+/// four, which other warpgroups do, and longer with more tokens.
 static constexpr int64_t costOfRun = 25, costOfProducts = 66, tokensForOne = 2, costOfTile = 6,
                          costOfJoining = 10;
 
