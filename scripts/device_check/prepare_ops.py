@@ -11,7 +11,7 @@ import numpy as np
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, f"{root}/test/Integration")
 from compare import widen
-from differential_programs import encode, make
+from differential_programs import HOPPER_SCALES, encode, make
 
 folder, seed, count, target = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 tools = f"{root}/build/bin"
@@ -19,7 +19,7 @@ os.makedirs(folder, exist_ok=True)
 
 
 cases = []
-for program in make(folder, seed, count):
+for program in make(folder, seed, count, HOPPER_SCALES):
     source = f"{folder}/{program.name}.mlir"
     command = [f"{tools}/moec", "compile", source, "-o", f"{folder}/{program.name}.moeb", f"--target={target}", "--copy-weights"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -42,11 +42,16 @@ class Weights:
         return text
 
 
+# The smallest and the largest scale byte of a row of MXFP4 weights. Hopper's kernels are exact where a row spans at most 133 octaves.
+ALL_SCALES = (0, 254)
+HOPPER_SCALES = [(0, 126), (121, 254)]
+
+
 class Program:
     """One function. Inputs have a token count T in front, named alike in all of them, or what `sizes` names."""
 
-    def __init__(self, name, weights, rng):
-        self.name, self.weights, self.rng = name, weights, rng
+    def __init__(self, name, weights, rng, scale_ranges):
+        self.name, self.weights, self.rng, self.scale_ranges = name, weights, rng, scale_ranges
         self.arguments, self.caches, self.lines, self.results, self.makers = [], [], [], [], {}
         self.roundings = 1  # how many kernels in a row round to 16 bits
 
@@ -232,17 +237,18 @@ def experts(p, rng):
 
 def chosen_experts(p, rng):
     """Experts with choices that are given: some are -1, some experts have no token, and some tokens no expert. Blocks of weights with
-    the smallest and the largest scales meet inputs that keep products near 1; one expert of one result has no number."""
+    very small and very large scales meet inputs that keep products near 1; one expert of one result has no number."""
     dtype, activation = rng.choice(["f32", "bf16"]), rng.choice(ACTIVATIONS)
     hidden, inner, result = int(rng.choice([64, 160, 320])), int(rng.choice([96, 128, 160])), int(rng.choice([64, 258, 320]))
     count, k = int(rng.choice([1, 4, 9])), int(rng.choice([1, 3, 6]))
-    tiny, huge, none = 0, 254, 255
+    tiny, huge = map(int, rng.choice(p.scale_ranges))
+    none = 255
     extreme = rng.permutation(hidden // 32)[:2]  # the blocks of the smallest and of the largest scale
 
     def make_input(tokens):
         x = rng.normal(size=(tokens, hidden)).reshape(tokens, hidden // 32, 32)
-        x[:, extreme[0]] *= 2.0**116  # sums of products with codes, before they are scaled, stay below 2^127
-        x[:, extreme[1]] = rng.choice([-1, 1], size=(tokens, 32)) * rng.uniform(1, 2, size=(tokens, 32)) * 2.0**-126
+        x[:, extreme[0]] *= 2.0**min(123 - tiny, 116)  # sums of products with codes, before they are scaled, stay below 2^127
+        x[:, extreme[1]] = rng.choice([-1, 1], size=(tokens, 32)) * rng.uniform(1, 2, size=(tokens, 32)) * 2.0**(128 - huge)
         return x.reshape(tokens, hidden)
 
     def make_choices(tokens):
@@ -252,6 +258,7 @@ def chosen_experts(p, rng):
         return choices
 
     def edit_up(codes, scales):
+        np.maximum(scales, tiny, out=scales)
         scales[..., extreme[0]], scales[..., extreme[1]] = tiny, huge
         codes.reshape(*scales.shape, 16)[..., extreme[1], :] &= 0xBB  # at most 1.5: larger ones would be infinite
 
@@ -479,13 +486,13 @@ FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, lay
             dequantize, gated_norm, decay, gate]
 
 
-def make(folder, seed, count):
+def make(folder, seed, count, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):
     """Writes FOLDER/NAME.mlir for `count` programs and their weights; -> the programs."""
     rng = np.random.default_rng(seed)
     weights, programs = Weights("weights.safetensors"), []
     for i in range(count):
         family = FAMILIES[i % len(FAMILIES)]
-        program = Program(f"{family.__name__}_{i}", weights, rng)
+        program = Program(f"{family.__name__}_{i}", weights, rng, scale_ranges)
         family(program, rng)
         programs.append(program)
     weights.write(folder)

@@ -52,7 +52,8 @@ def MoE_LayoutAttr : MoE_Attr<"Layout", "layout"> {
       right by `[4, 10, 14, 0, 6, 12, 2, 8][o]`. Word `2 b` is pairs 0 to 2, word `2 b + 1` pairs 3 to 5; of pairs 6 and 7 word
       `2 b` has the bits that pairs 0 to 2 leave free, word `2 b + 1` the others. Byte `4 (8 w + g) + 2 s + b` of the scales is
       `scale + 126 - shift`, with `shift = max(0, largest scale of the row - 128)`; the row's factor is `2^shift`, or NaN when a
-      scale is 255, which then counts as 0 elsewhere. Padding has codes and scales of 0.
+      scale is 255, which then counts as 0 elsewhere. Padding has codes and scales of 0. Blocks whose scale is more than 2^133 below
+      the row's largest one lose digits or count as zeros.
     - `fragments_of_halves`: the same for a matrix with its rows `0, N / 2, 1, N / 2 + 1, ...` in this order.
 
     Example: `#moe.layout<tile = [16, 1], order = [1, 0], swizzle = none>` on `[N, K]` is a row of panels

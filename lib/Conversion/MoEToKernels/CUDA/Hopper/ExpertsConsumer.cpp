@@ -214,20 +214,24 @@ void ExpertsBlock::joinAndStore(int64_t width, SmallVector<Value> sums, const Ti
   }
   constexpr int64_t all = consumers * HopperCode::warpgroupSize;
   code.namedBarrier(1, all);
-  code.choose(
-      code.isEqual(code.warpgroupNumber(), 0),
+  Value isFirst = code.isEqual(code.warpgroupNumber(), 0);
+  sums = code.choose(
+      isFirst, ValueRange(sums).getTypes(),
       [&] {
+        SmallVector<Value> joined = sums;
         for (int64_t group = 1; group < consumers; ++group)
           for (int64_t i = 0; i < int64_t(sums.size()); i += 4) {
             Value four = LLVM::LoadOp::create(code, loc, code.floatVector(4),
                                               getPlace(code.int32(group), i), /*alignment=*/16);
             for (int64_t j = 0; j < 4; ++j)
-              sums[i + j] =
-                  code.add(sums[i + j], static_cast<CodeBuilder &>(code).lane(four, j));
+              joined[i + j] =
+                  code.add(joined[i + j], static_cast<CodeBuilder &>(code).lane(four, j));
           }
-        // The sums are read before the next tile's are written.
-        code.namedBarrier(2, all);
-        storeResults(width, sums, tile, ofColumns);
+        return joined;
       },
-      [&] { code.namedBarrier(2, all); });
+      [&] { return sums; });
+  // The sums are read before the next tile's are written. All warpgroups meet at one place, as tools
+  // that check barriers want it.
+  code.namedBarrier(2, all);
+  code.when(isFirst, [&] { storeResults(width, sums, tile, ofColumns); });
 }

@@ -60,11 +60,13 @@ static std::optional<int64_t> getCost(const LinearShape &shape, int64_t rows, in
   return llvm::divideCeil(tiles, LinearShape::blocks) * shape.getCost(elements) + ofLaunch;
 }
 
-/// For up to 16 and 64 rows. Reading the weight is all that counts.
+/// For up to 16 and 64 rows. Reading the weight is all that counts, and that no tile is so narrow
+/// that its steps take longer than its bytes.
 static void addFewRows(std::vector<LinearShape> &shapes, int64_t columns) {
-  constexpr int64_t most = 128;
+  constexpr int64_t most = 128, ofTile = 8; // in columns
   auto getCost = [&](int64_t width) {
-    return llvm::divideCeil(llvm::divideCeil(columns, width), LinearShape::blocks) * width;
+    int64_t rounds = llvm::divideCeil(llvm::divideCeil(columns, width), LinearShape::blocks);
+    return rounds * (width + ofTile);
   };
   int64_t best = 8;
   for (int64_t width = 8; width <= most; width += 8)
