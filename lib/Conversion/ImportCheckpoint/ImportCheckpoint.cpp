@@ -19,6 +19,8 @@ using moert::JsonView;
 ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
   static const ModelFamily families[] = {
       {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
+      {"DeepseekV32ForCausalLM", "deepseek_v32", "model.embed_tokens.weight", buildDeepseekV32},
+      {"GlmMoeDsaForCausalLM", "glm_moe_dsa", "model.embed_tokens.weight", buildGlmMoeDsa},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},
