@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -174,6 +175,15 @@ Value ModelBuilder::rmsNorm(StringRef name, Value input, double epsilon) {
   return moe::RMSNormOp::create(builder, at(name), input, scale, builder.getF64FloatAttr(epsilon));
 }
 
+Value ModelBuilder::layerNorm(StringRef name, Value input, double epsilon) {
+  int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
+  Value scale = weight((name + ".weight").str(), {features});
+  std::string biasName = (name + ".bias").str();
+  Value bias = hasTensor(biasName) ? weight(biasName, {features}) : Value();
+  return moe::LayerNormOp::create(builder, at(name), input, scale, bias,
+                                  builder.getF64FloatAttr(epsilon));
+}
+
 Value ModelBuilder::linear(StringRef name, Value input, int64_t features, bool hasBias,
                            Type resultType) {
   int64_t inputs = cast<RankedTensorType>(input.getType()).getShape().back();
@@ -218,26 +228,89 @@ Value ModelBuilder::mergeHeads(StringRef name, Value input) {
   return tensor::CollapseShapeOp::create(builder, at(name), input, headGroups());
 }
 
+Value ModelBuilder::slice(StringRef name, Value input, int64_t first, int64_t count,
+                          std::optional<int64_t> dimension) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at(name), input);
+  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0)),
+      strides(sizes.size(), builder.getIndexAttr(1));
+  int64_t cut = dimension.value_or(sizes.size() - 1);
+  offsets[cut] = builder.getIndexAttr(first);
+  sizes[cut] = builder.getIndexAttr(count);
+  return tensor::ExtractSliceOp::create(builder, at(name), input, offsets, sizes, strides);
+}
+
+Value ModelBuilder::concatenate(StringRef name, ValueRange parts) {
+  int64_t last = cast<RankedTensorType>(parts.front().getType()).getRank() - 1;
+  return tensor::ConcatOp::create(builder, at(name), last, parts);
+}
+
+Value ModelBuilder::headLinear(StringRef name, Value input, Value weight, bool transposed) {
+  auto type = cast<RankedTensorType>(input.getType());
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
+  auto resultType = RankedTensorType::get({type.getDimSize(0), shape[0], shape[transposed ? 2 : 1]},
+                                          type.getElementType());
+  return moe::HeadLinearOp::create(builder, at(name), resultType, input, weight, transposed);
+}
+
+Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
+  auto type = cast<RankedTensorType>(input.getType());
+  Value empty = tensor::EmptyOp::create(
+      builder, at(name), tensor::getMixedSizes(builder, at(name), input), type.getElementType());
+  SmallVector<AffineMap> maps(3, builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  auto body = [](OpBuilder &b, Location loc, ValueRange elements) {
+    Type f32 = b.getF32Type(), narrow = elements.back().getType();
+    auto widen = [&](Value x) -> Value {
+      return x.getType() == f32 ? x : Value(arith::ExtFOp::create(b, loc, f32, x));
+    };
+    Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
+    Value exponential =
+        math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, widen(elements[1])));
+    Value sigmoid =
+        arith::DivFOp::create(b, loc, one, arith::AddFOp::create(b, loc, one, exponential));
+    Value result = arith::MulFOp::create(b, loc, widen(elements[0]), sigmoid);
+    if (narrow != f32)
+      result = arith::TruncFOp::create(b, loc, narrow, result);
+    linalg::YieldOp::create(b, loc, result);
+  };
+  return linalg::GenericOp::create(builder, at(name), empty.getType(), ValueRange{input, gate},
+                                   empty, maps, iterators, body)
+      .getResult(0);
+}
+
 Value ModelBuilder::rope(StringRef name, Value input, const RotaryConfig &rotary) {
   SmallVector<float> frequencies(rotary.frequencies.begin(), rotary.frequencies.end());
   auto attribute = moe::RotaryAttr::get(getContext(), builder.getDenseF32ArrayAttr(frequencies),
-                                        rotary.magnitude, /*offset=*/0, /*interleaved=*/false);
+                                        rotary.magnitude, rotary.offset, rotary.interleaved);
   return moe::RopeOp::create(builder, at(name), input, positions, attribute);
 }
 
-Value ModelBuilder::cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension) {
+Value ModelBuilder::cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension,
+                          moe::CacheForm form) {
   std::string name = "kv." + std::to_string(caches++);
   argumentAttributes.push_back(
       builder.getDictionaryAttr({builder.getNamedAttr("moe.name", builder.getStringAttr(name))}));
   auto type = moe::CacheType::get(getContext(), kvHeads, keyDimension, valueDimension, blockTokens,
-                                  activationType);
+                                  activationType, form);
   return step.getBody().front().addArgument(type, at(name));
+}
+
+void ModelBuilder::append(StringRef name, Value key, Value value, Value cache) {
+  moe::KVAppendOp::create(builder, at(name), key, value, cache, positions, tokenSequences,
+                          blockTable, /*rotary=*/moe::RotaryAttr());
+}
+
+Value ModelBuilder::selectKeys(StringRef name, Value query, Value weights, Value key, Value cache,
+                               int64_t topK, double scale) {
+  append(name, key, /*value=*/Value(), cache);
+  return moe::SelectKeysOp::create(builder, at(name), typeLike(query, topK, builder.getI32Type()),
+                                   query, weights, cache, positions, tokenSequences, blockTable,
+                                   builder.getI64IntegerAttr(topK), builder.getF64FloatAttr(scale));
 }
 
 Value ModelBuilder::attention(StringRef name, Value query, Value key, Value value, Value cache,
                               const AttentionParameters &parameters) {
-  moe::KVAppendOp::create(builder, at(name), key, value, cache, positions, tokenSequences,
-                          blockTable, /*rotary=*/moe::RotaryAttr());
+  append(name, key, value, cache);
   auto queryType = cast<RankedTensorType>(query.getType());
   auto cacheType = cast<moe::CacheType>(cache.getType());
   auto resultType = RankedTensorType::get(
@@ -245,7 +318,7 @@ Value ModelBuilder::attention(StringRef name, Value query, Value key, Value valu
       queryType.getElementType());
   return moe::AttentionOp::create(
       builder, at(name), resultType, query, cache, positions, tokenSequences, blockTable,
-      parameters.sinks, /*indices=*/Value(), builder.getF64FloatAttr(parameters.scale),
+      parameters.sinks, parameters.indices, builder.getF64FloatAttr(parameters.scale),
       builder.getI64IntegerAttr(parameters.window), builder.getF64FloatAttr(0.0),
       /*rotary=*/moe::RotaryAttr(), /*strategy=*/StringAttr());
 }
@@ -254,10 +327,10 @@ ModelBuilder::Routing ModelBuilder::route(StringRef name, Value logits,
                                           const RouteParameters &parameters) {
   auto op = moe::RouteOp::create(
       builder, at(name), typeLike(logits, parameters.topK, builder.getF32Type()),
-      typeLike(logits, parameters.topK, builder.getI32Type()), logits, /*selection_bias=*/Value(),
+      typeLike(logits, parameters.topK, builder.getI32Type()), logits, parameters.selectionBias,
       moe::ScoreFunctionAttr::get(getContext(), parameters.score),
-      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(1),
-      builder.getI64IntegerAttr(1), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(parameters.groups),
+      builder.getI64IntegerAttr(parameters.topGroups), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
       builder.getF64FloatAttr(parameters.scale));
   return {op.getWeights(), op.getIndices()};
 }

@@ -51,6 +51,8 @@ public:
   // What each token computes alone: [tokens, ...] to [tokens, ...].
   Value embedding(StringRef name, int64_t vocabulary, int64_t hidden);
   Value rmsNorm(StringRef name, Value input, double epsilon);
+  /// NAME.weight and, if the checkpoint has it, NAME.bias.
+  Value layerNorm(StringRef name, Value input, double epsilon);
   /// name.weight [features, ...] and, with `hasBias`, name.bias. The result is of the activation
   /// type unless said otherwise.
   Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
@@ -60,6 +62,16 @@ public:
   Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);
+  /// Elements [first, first + count) of the last dimension, or of `dimension`.
+  Value slice(StringRef name, Value input, int64_t first, int64_t count,
+              std::optional<int64_t> dimension = {});
+  /// Along the last dimension.
+  Value concatenate(StringRef name, ValueRange parts);
+  /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k] or, transposed,
+  /// [heads, k, n].
+  Value headLinear(StringRef name, Value input, Value weight, bool transposed);
+  /// input * sigmoid(gate), elementwise, in f32 and rounded once.
+  Value sigmoidGate(StringRef name, Value input, Value gate);
   Value rope(StringRef name, Value input, const RotaryConfig &rotary);
 
   // Attention over a paged cache.
@@ -67,16 +79,23 @@ public:
     double scale = 1;
     int64_t window = 0; // 0: none
     Value sinks;        // may be null
+    Value indices;      // the positions that each token sees; null: all of them
   };
   /// One more cache of the step; the first one is "kv.0".
-  Value cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension);
+  Value cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension,
+              moe::CacheForm form = moe::CacheForm::split);
+  /// Without `value` the cache's keys hold the values.
   Value attention(StringRef name, Value query, Value key, Value value, Value cache,
                   const AttentionParameters &parameters);
+  /// The positions of each token's best keys: see moe.select_keys. Weights are f32 [tokens, heads].
+  Value selectKeys(StringRef name, Value query, Value weights, Value key, Value cache, int64_t topK,
+                   double scale);
 
   // Mixture of experts.
   struct RouteParameters {
     moe::ScoreFunction score = moe::ScoreFunction::softmax;
-    int64_t topK = 1;
+    Value selectionBias; // f32 [experts], may be null
+    int64_t topK = 1, groups = 1, topGroups = 1;
     bool renormalize = false;
     double scale = 1;
   };
@@ -99,6 +118,7 @@ public:
                                StringRef weightRoot);
 
 private:
+  void append(StringRef name, Value key, Value value, Value cache);
   Location at(StringRef name);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
