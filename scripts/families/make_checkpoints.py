@@ -7,13 +7,15 @@ it. Needs torch and transformers (5.24):
 Weights are bf16 numbers, so that a checkpoint is small and f32 computes with exactly the same numbers on both sides. A folder has
 checkpoint/ and reference.safetensors: `tokens`, and `logits` in f32."""
 
+import json
 import os
 import shutil
 import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import MixtralConfig, MixtralForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
+from transformers import (MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig, Qwen3_5MoeForCausalLM, Qwen3_5MoeForConditionalGeneration,
+                          Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM)
 
 COMMON = dict(vocab_size=512, hidden_size=128, num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
               bos_token_id=1, eos_token_id=2)
@@ -31,27 +33,68 @@ def mixtral():
         rope_parameters={"rope_type": "default", "rope_theta": 1e6})))
 
 
+HYBRID = COMMON | dict(
+    num_hidden_layers=4, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=32, linear_value_head_dim=48,
+    linear_conv_kernel_dim=4, moe_intermediate_size=32, shared_expert_intermediate_size=48, num_experts=6, num_experts_per_tok=3,
+    rope_parameters={"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25})
+
+
+def qwen3_next():
+    return Qwen3NextForCausalLM(Qwen3NextConfig(**HYBRID))
+
+
+def qwen3_5_text():
+    config = Qwen3_5MoeConfig(text_config=HYBRID | dict(num_hidden_layers=2, layer_types=["full_attention", "linear_attention"])).text_config
+    return Qwen3_5MoeForCausalLM(config)
+
+
+def qwen3_5():
+    sections = {"mrope_interleaved": True, "mrope_section": [3, 3, 2]}
+    text = HYBRID | {"rope_parameters": HYBRID["rope_parameters"] | sections}
+    vision = dict(depth=1, hidden_size=32, intermediate_size=48, num_heads=2, patch_size=4, out_hidden_size=128, num_position_embeddings=16,
+                  deepstack_visual_indexes=[])
+    return Qwen3_5MoeForConditionalGeneration(Qwen3_5MoeConfig(text_config=text, vision_config=vision))
+
+
 FAMILIES = {
     "qwen3-moe": lambda: qwen3_moe(True, 4),
     "qwen3-moe-not-renormalised": lambda: qwen3_moe(False, 1),
     "mixtral": mixtral,
     "qwen3-moe-dense-layers": lambda: qwen3_moe(True, 2, dense=[0]),
+    "qwen3-next": qwen3_next,
+    "qwen3.5-moe": qwen3_5,
+    "qwen3.5-moe-text": qwen3_5_text,
 }
 
 
 def randomize(model, seed):
     """Every tensor matters: norms are not one, routers tell experts apart."""
     generator = torch.Generator().manual_seed(seed)
+    zero_centred = model.config.model_type.startswith(("qwen3_next", "qwen3_5"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             x = torch.randn(parameter.shape, generator=generator)
             if "norm" in name:
-                x = 1 + 0.1 * x
+                x = 0.1 * x if zero_centred and not name.endswith("linear_attn.norm.weight") else 1 + 0.1 * x
+            elif name.endswith(("A_log", "conv1d.weight")):
+                x = 0.5 * x
+            elif name.endswith("dt_bias"):
+                pass
             elif name.endswith("gate.weight"):
                 x = 0.15 * x
             else:
                 x = 0.05 * x
             parameter.copy_(x.bfloat16().float())
+
+
+def add_further_layer(checkpoint):
+    """Qwen publishes layers that predict further tokens with the model; the library leaves them out."""
+    save_file({"mtp.norm.weight": torch.ones(128).bfloat16()}, f"{checkpoint}/mtp.safetensors")
+    with open(f"{checkpoint}/model.safetensors.index.json", encoding="utf-8") as file:
+        index = json.load(file)
+    index["weight_map"]["mtp.norm.weight"] = "mtp.safetensors"
+    with open(f"{checkpoint}/model.safetensors.index.json", "w", encoding="utf-8") as file:
+        json.dump(index, file, indent=2)
 
 
 def main():
@@ -67,7 +110,10 @@ def main():
         place = f"{folder}/{name}"
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)
-        model.bfloat16().save_pretrained(f"{place}/checkpoint", max_shard_size="1500KB")
+        # Qwen3.5-MoE is published with the experts of a layer in one tensor, as the library has them in memory.
+        model.bfloat16().save_pretrained(f"{place}/checkpoint", max_shard_size="1500KB", save_original_format=name != "qwen3.5-moe")
+        if name == "qwen3-next":
+            add_further_layer(f"{place}/checkpoint")
         save_file({"tokens": tokens.int(), "logits": logits.contiguous()}, f"{place}/reference.safetensors")
         print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, logits {logits.std():.3f}")
 

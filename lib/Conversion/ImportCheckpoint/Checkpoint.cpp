@@ -285,8 +285,10 @@ const CheckpointTensor *Checkpoint::take(const std::string &name,
     std::string names;
     for (moert::ElementType type : accepted)
       names += (names.empty() ? "" : " or ") + std::string(elementTypeName(type));
+    bool isKnown = tensor.entry->type != moert::ElementType::Unspecified;
     complain(where + "expected element type " + names + ", found " +
-             std::string(elementTypeName(tensor.entry->type)));
+             (isKnown ? std::string(elementTypeName(tensor.entry->type))
+                      : inQuotes(tensor.entry->typeName) + ", which is unknown"));
     sound = false;
   }
   return sound ? &tensor : nullptr;
@@ -312,10 +314,9 @@ void Checkpoint::checkUnused(std::span<const std::string> allowed,
     std::optional<std::int64_t> layer = layers ? getLayer(name) : std::nullopt;
     if (layer && (*layer < layers->first || *layer > layers->second))
       continue;
-    bool isAllowed = std::any_of(allowed.begin(), allowed.end(), [&](const std::string &pattern) {
-      return matchesPattern(pattern, name);
-    });
-    if (tensor.used || isAllowed)
+    auto matches = [&](const std::string &pattern) { return matchesPattern(pattern, name); };
+    if (tensor.used || std::any_of(allowed.begin(), allowed.end(), matches) ||
+        std::any_of(knownUnused.begin(), knownUnused.end(), matches))
       continue;
     hint = "config.json may describe another model; where the tensors are not needed, "
            "--allow-unused=PATTERN accepts them";

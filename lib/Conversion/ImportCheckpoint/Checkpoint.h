@@ -38,7 +38,8 @@ public:
   /// Fails only when there is no such folder; everything else lands in status().
   static moert::Result<std::unique_ptr<Checkpoint>> open(const std::string &path);
 
-  /// Changes a field of config.json, before anything reads it: see ImportCheckpointOptions::settings.
+  /// Changes a field of config.json, before anything reads it: see
+  /// ImportCheckpointOptions::settings.
   void set(const std::string &setting);
   /// config.json's top level; a null view when it could not be read.
   moert::JsonView config();
@@ -56,6 +57,9 @@ public:
   /// already.
   const CheckpointTensor *take(const std::string &name, std::span<const std::int64_t> shape,
                                std::span<const moert::ElementType> accepted);
+
+  /// Tensors of names that match `pattern` may stay unused: the family knows what they are.
+  void allowUnused(std::string pattern) { knownUnused.push_back(std::move(pattern)); }
 
   void complain(std::string message) { problems.push_back(std::move(message)); }
   /// Complains about tensors that nobody took, that no pattern allows and that are not of a layer
@@ -87,7 +91,7 @@ private:
   std::map<std::string, std::string, std::less<>> weightMap; // tensor -> shard, from the index
   bool hasIndex = false;
   std::set<std::string, std::less<>> brokenShards;
-  std::vector<std::string> problems;
+  std::vector<std::string> knownUnused, problems;
   std::string hint;
 };
 

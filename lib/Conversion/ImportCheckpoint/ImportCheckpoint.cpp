@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -20,6 +21,10 @@ ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},
+      {"Qwen3NextForCausalLM", "qwen3_next", "model.embed_tokens.weight", buildQwen3Next},
+      {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", "model.embed_tokens.weight", buildQwen35Moe},
+      {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe",
+       "model.language_model.embed_tokens.weight", buildQwen35Moe},
   };
   return families;
 }
@@ -63,6 +68,8 @@ static Type chooseActivationType(Checkpoint &checkpoint, const ModelFamily &fami
   JsonView view = checkpoint.config().optional("dtype");
   if (!view)
     view = checkpoint.config().optional("torch_dtype");
+  if (!view)
+    view = checkpoint.config().optional("text_config").optional("dtype");
   if (auto name = view.string()) {
     if (*name == "bfloat16")
       return bf16;
@@ -80,7 +87,7 @@ FailureOr<OwningOpRef<ModuleOp>>
 mlir::moec::importCheckpoint(StringRef folder, const ImportCheckpointOptions &options,
                              MLIRContext *context) {
   context->loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
-                       moe::MoEDialect, tensor::TensorDialect>();
+                       math::MathDialect, moe::MoEDialect, tensor::TensorDialect>();
   Location unknown = UnknownLoc::get(context);
   auto fail = [&](const moert::Status &status) -> FailureOr<OwningOpRef<ModuleOp>> {
     std::string text = status.location() + ": " + status.message();
