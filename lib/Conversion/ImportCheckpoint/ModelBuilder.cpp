@@ -300,6 +300,20 @@ Value ModelBuilder::slice(StringRef name, Value input, int64_t first, int64_t co
   return tensor::ExtractSliceOp::create(builder, at(name), input, offsets, sizes, strides);
 }
 
+Value ModelBuilder::concatenate(StringRef name, ValueRange parts) {
+  int64_t last = cast<RankedTensorType>(parts.front().getType()).getRank() - 1;
+  return tensor::ConcatOp::create(builder, at(name), last, parts);
+}
+
+Value ModelBuilder::repeatHead(StringRef name, Value input, int64_t heads) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<OpFoldResult> sizes = {tokenCount, builder.getIndexAttr(heads),
+                                     builder.getIndexAttr(type.getDimSize(1))};
+  Value empty = tensor::EmptyOp::create(builder, at(name), sizes, type.getElementType());
+  return linalg::BroadcastOp::create(builder, at(name), input, empty, ArrayRef<int64_t>{1})
+      ->getResult(0);
+}
+
 Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
   auto type = cast<RankedTensorType>(input.getType());
   Value empty = tensor::EmptyOp::create(
@@ -334,7 +348,7 @@ Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
 Value ModelBuilder::rope(StringRef name, Value input, const RotaryConfig &rotary) {
   SmallVector<float> frequencies(rotary.frequencies.begin(), rotary.frequencies.end());
   auto attribute = moe::RotaryAttr::get(getContext(), builder.getDenseF32ArrayAttr(frequencies),
-                                        rotary.magnitude, /*offset=*/0, /*interleaved=*/false);
+                                        rotary.magnitude, rotary.offset, rotary.interleaved);
   return moe::RopeOp::create(builder, at(name), input, positions, attribute);
 }
 
@@ -367,10 +381,10 @@ ModelBuilder::Routing ModelBuilder::route(StringRef name, Value logits,
                                           const RouteParameters &parameters) {
   auto op = moe::RouteOp::create(
       builder, at(name), typeLike(logits, parameters.topK, builder.getF32Type()),
-      typeLike(logits, parameters.topK, builder.getI32Type()), logits, /*selection_bias=*/Value(),
+      typeLike(logits, parameters.topK, builder.getI32Type()), logits, parameters.selectionBias,
       moe::ScoreFunctionAttr::get(getContext(), parameters.score),
-      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(1),
-      builder.getI64IntegerAttr(1), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(parameters.groups),
+      builder.getI64IntegerAttr(parameters.topGroups), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
       builder.getF64FloatAttr(parameters.scale));
   return {op.getWeights(), op.getIndices()};
 }
