@@ -18,12 +18,8 @@ std::optional<SafetensorsTensor> readEntry(const std::string &name, const JsonVi
   JsonView dtype = view["dtype"], shape = view["shape"], range = view["data_offsets"];
   bool sound = true;
   if (auto text = dtype.string()) {
-    if (auto type = elementTypeFromSafetensors(*text)) {
-      tensor.type = *type;
-    } else {
-      dtype.complain("unknown element type " + inQuotes(*text));
-      sound = false;
-    }
+    tensor.type = elementTypeFromSafetensors(*text).value_or(ElementType::Unspecified);
+    tensor.typeName = std::move(*text);
   } else {
     sound = false;
   }
@@ -53,6 +49,8 @@ std::optional<SafetensorsTensor> readEntry(const std::string &name, const JsonVi
   }
   tensor.offset = prefixBytes + first;
   tensor.bytes = last - first;
+  if (tensor.type == ElementType::Unspecified)
+    return tensor;
   auto wanted = tensorBytes(tensor.type, tensor.shape);
   if (!wanted || *wanted != tensor.bytes) {
     view.complain("shape " + shapeToString(tensor.shape) + " of " +

@@ -1,8 +1,9 @@
 // Reads the header of a safetensors file: u64 length, JSON, then the data.
 //
 // A file is accepted only if the tensors' bytes cover the data exactly: every range as long as its
-// shape and type ask, none overlapping another, no gap, none beyond the end. All problems of a file
-// are reported together.
+// shape and type ask, none overlapping another, no gap, none beyond the end. A tensor of an unknown
+// type may lie among the others: whether it matters is for the reader to say. All problems of a
+// file are reported together.
 #ifndef MOERT_BASE_SAFETENSORS_H
 #define MOERT_BASE_SAFETENSORS_H
 
@@ -21,7 +22,8 @@ namespace moert {
 
 struct SafetensorsTensor {
   std::string name;
-  ElementType type = ElementType::Unspecified;
+  ElementType type = ElementType::Unspecified; // of a name that is not known, too
+  std::string typeName;                        // as the file has it
   std::vector<std::int64_t> shape;
   std::uint64_t offset = 0; // from the start of the file
   std::uint64_t bytes = 0;

@@ -7,6 +7,7 @@ it. Needs torch and transformers (5.24):
 Weights are bf16 numbers, so that a checkpoint is small and f32 computes with exactly the same numbers on both sides. A folder has
 checkpoint/ and reference.safetensors: `tokens`, `logits` in f32, and of a model that chooses keys `dense_logits` when it chooses all."""
 
+import json
 import os
 import shutil
 import sys
@@ -14,7 +15,8 @@ import sys
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM, GlmMoeDsaConfig,
-                          GlmMoeDsaForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM)
+                          GlmMoeDsaForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig, Qwen3_5MoeForCausalLM,
+                          Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM)
 
 COMMON = dict(vocab_size=512, hidden_size=128, num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
               bos_token_id=1, eos_token_id=2)
@@ -61,6 +63,28 @@ def glm(**changes):
                                      rope_parameters=dict(rope_type="default", rope_theta=1e6)) | changes
     return GlmMoeDsaForCausalLM(GlmMoeDsaConfig(**config))
 
+HYBRID = COMMON | dict(
+    num_hidden_layers=4, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=32, linear_value_head_dim=48,
+    linear_conv_kernel_dim=4, moe_intermediate_size=32, shared_expert_intermediate_size=48, num_experts=6, num_experts_per_tok=3,
+    rope_parameters={"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25})
+
+
+def qwen3_next():
+    return Qwen3NextForCausalLM(Qwen3NextConfig(**HYBRID))
+
+
+def qwen3_5_text():
+    config = Qwen3_5MoeConfig(text_config=HYBRID | dict(num_hidden_layers=2, layer_types=["full_attention", "linear_attention"])).text_config
+    return Qwen3_5MoeForCausalLM(config)
+
+
+def qwen3_5():
+    sections = {"mrope_interleaved": True, "mrope_section": [3, 3, 2]}
+    text = HYBRID | {"rope_parameters": HYBRID["rope_parameters"] | sections}
+    vision = dict(depth=1, hidden_size=32, intermediate_size=48, num_heads=2, patch_size=4, out_hidden_size=128, num_position_embeddings=16,
+                  deepstack_visual_indexes=[])
+    return Qwen3_5MoeForConditionalGeneration(Qwen3_5MoeConfig(text_config=text, vision_config=vision))
+
 
 FAMILIES = {
     "qwen3-moe": lambda: qwen3_moe(True, 4),
@@ -75,19 +99,27 @@ FAMILIES = {
     "deepseek-v32": deepseek_v32,
     "glm-moe-dsa": lambda: glm(num_hidden_layers=6, indexer_types=["full", "full", "shared", "shared", "full", "shared"]),
     "glm-moe-dsa-offset": lambda: glm(num_hidden_layers=4, n_routed_experts=4, indexer_types=None, index_topk_freq=2, index_skip_topk_offset=2),
+    "qwen3-next": qwen3_next,
+    "qwen3.5-moe": qwen3_5,
+    "qwen3.5-moe-text": qwen3_5_text,
 }
 
 
 def randomize(model, seed, negative_biases):
     """Every tensor matters: norms are not one, routers tell experts apart, biases change which experts are chosen."""
     generator = torch.Generator().manual_seed(seed)
+    zero_centred = model.config.model_type.startswith(("qwen3_next", "qwen3_5"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             x = torch.randn(parameter.shape, generator=generator)
             if name.endswith("norm.bias"):
                 x = 0.3 * x
             elif "norm" in name:
-                x = 1 + 0.1 * x
+                x = 0.1 * x if zero_centred and not name.endswith("linear_attn.norm.weight") else 1 + 0.1 * x
+            elif name.endswith(("A_log", "conv1d.weight")):
+                x = 0.5 * x
+            elif name.endswith("dt_bias"):
+                pass
             elif name.endswith("gate.weight"):
                 x = 0.15 * x
             elif name.endswith(("q_b_proj.weight", "kv_a_proj_with_mqa.weight", "kv_b_proj.weight")):
@@ -101,14 +133,24 @@ def randomize(model, seed, negative_biases):
                 buffer.copy_(-1.5 - x.abs() if negative_biases else x)
 
 
-def save(model, place):
+def save(model, place, save_original_format):
     """The model's parameters as bf16; biases of routers stay f32, as publishers have them."""
     biases = {name: buffer.clone() for name, buffer in model.named_buffers() if name.endswith("e_score_correction_bias")}
     model.bfloat16()
     for name, bias in biases.items():
         module, _, last = name.rpartition(".")
         setattr(model.get_submodule(module), last, torch.nn.Buffer(bias))
-    model.save_pretrained(f"{place}/checkpoint", max_shard_size="1500KB")
+    model.save_pretrained(f"{place}/checkpoint", max_shard_size="1500KB", save_original_format=save_original_format)
+
+
+def add_further_layer(checkpoint):
+    """Qwen publishes layers that predict further tokens with the model; the library leaves them out."""
+    save_file({"mtp.norm.weight": torch.ones(128).bfloat16()}, f"{checkpoint}/mtp.safetensors")
+    with open(f"{checkpoint}/model.safetensors.index.json", encoding="utf-8") as file:
+        index = json.load(file)
+    index["weight_map"]["mtp.norm.weight"] = "mtp.safetensors"
+    with open(f"{checkpoint}/model.safetensors.index.json", "w", encoding="utf-8") as file:
+        json.dump(index, file, indent=2)
 
 
 def add_prediction_layer(place, layers):
@@ -155,7 +197,10 @@ def main():
         place = f"{folder}/{name}"
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)
-        save(model, place)
+        # Qwen3.5-MoE is published with the experts of a layer in one tensor, as the library has them in memory.
+        save(model, place, save_original_format=name != "qwen3.5-moe")
+        if name == "qwen3-next":
+            add_further_layer(f"{place}/checkpoint")
         if name == "glm-moe-dsa-offset":
             add_prediction_layer(place, model.config.num_hidden_layers)
         save_file(reference, f"{place}/reference.safetensors")

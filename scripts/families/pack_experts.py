@@ -5,31 +5,12 @@ numbers in bf16. Needs numpy. Both must give the same logits."""
 import json
 import os
 import shutil
-import struct
 import sys
 
 import numpy as np
+from checkpoint_files import bf16_to_numbers, numbers_to_bf16, read, write
 
 MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header, data = json.loads(file.read(length)), file.read()
-    return {name: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])]) for name, entry in header.items()
-            if name != "__metadata__"}
-
-
-def write(path, tensors):
-    header, at = {}, 0
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
 
 
 def pack(values):
@@ -63,12 +44,12 @@ def main():
             plain[name] = packed[name] = dtype, shape, data
             if ".experts." in name:
                 assert dtype == "BF16"
-                values = (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(shape)
+                values = bf16_to_numbers(data, shape)
                 codes, scales, exact = pack(values)
                 del packed[name]
                 packed[name + "_packed"] = "U8", codes.shape, codes.tobytes()
                 packed[name + "_scale"] = "U8", scales.shape, scales.tobytes()
-                plain[name] = dtype, shape, (exact.view(np.uint32) >> 16).astype(np.uint16).tobytes()
+                plain[name] = dtype, shape, numbers_to_bf16(exact)
         write(f"{out}/plain/{shard}", plain)
         write(f"{out}/packed/{shard}", packed)
 

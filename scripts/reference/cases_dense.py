@@ -124,6 +124,39 @@ def blocks(rng):
                line + f"\n%r0 = moe.linear %x, %b : {{x}}, {kind} -> {{result0}}", [("f32", np.array([[0.0, math.nan]]))])
 
 
+def code_case(name, format, codes, scales, block, numbers, dtype, comment=""):
+    line = f"%r0 = moe.dequantize_codes {format} %c, %s blocks [{block[0]}, {block[1]}] : {{c}}, {{s}} -> {{result0}}"
+    factors = f.e8m0(scales.x) if scales.dtype == "i8" else scales.x
+    return Case(name, dict(c=codes, s=scales), line, [(dtype, f.scaled(numbers, factors, block))], comment=comment)
+
+
+def dequantized_codes(rng):
+    every = Tensor("i8", np.arange(256).reshape(4, 64))
+    ones = Tensor("f32", np.ones((1, 1)))
+    for format, exponent_bits in (("f8e4m3", 4), ("f8e5m2", 5)):
+        for dtype in ("f32", "bf16", "f16"):
+            yield code_case(f"{format}_every_code_{dtype}", format, every, ones, (4, 64), f.float8(every.x, exponent_bits), dtype)
+        codes = Tensor("i8", np.repeat(np.arange(256)[:, None], 7, axis=1))
+        bytes_ = Tensor("i8", np.array([[0, 1, 104, 126, 127, 200, 255]]))
+        for dtype in ("f32", "bf16"):
+            yield code_case(f"{format}_scale_bytes_{dtype}", format, codes, bytes_, (256, 1), f.float8(codes.x, exponent_bits), dtype,
+                            "Every code under scales at both ends, where results are subnormal or infinite, and NaN.")
+        codes = Tensor("i8", rng.integers(0, 126, size=(3, 7, 10)) | rng.integers(0, 2, size=(3, 7, 10)) << 7)
+        for kind, block in (("f32", (3, 4)), ("bf16", (4, 5)), ("f16", (7, 1)), ("f32", (128, 128))):
+            scales = Tensor(kind, np.exp2(rng.normal(size=(3, -(-7 // block[0]), -(-10 // block[1])))))
+            for dtype in ("f32", "bf16"):
+                yield code_case(f"{format}_{kind}_{block[0]}x{block[1]}_{dtype}", format, codes, scales, block,
+                                f.float8(codes.x, exponent_bits), dtype, "Blocks that are cut short at the ends.")
+    for columns, group in ((16, 4), (64, 32), (13, 13), (20, 5)):
+        codes = rng.integers(0, 16, size=(2, 3, columns))
+        codes[0, 0, :min(16, columns)] = np.arange(16)[:columns]
+        padded = np.concatenate([codes, np.full((2, 3, -columns % 8), 15)], axis=-1).reshape(2, 3, -1, 8)
+        words = (padded.astype(np.uint32) << (4 * np.arange(8, dtype=np.uint32))).sum(-1).astype(np.uint32).view(np.int32)
+        scales = Tensor("bf16", rng.normal(size=(2, 3, columns // group)))
+        for dtype in ("f32", "bf16"):
+            yield code_case(f"int4_{columns}_by_{group}_{dtype}", "int4", Tensor("i32", words), scales, (1, group), codes - 8.0, dtype)
+
+
 def yarn(theta, dim, factor, original, fast, slow):
     base = np.array([theta ** (-2 * i / dim) for i in range(dim // 2)])
     corner = lambda n: dim * math.log(original / (n * 2 * math.pi)) / (2 * math.log(theta))

@@ -55,6 +55,35 @@ def mxfp4(codes, scales):
     return values * np.repeat(factors, 32, axis=-1)
 
 
+def float8(codes, exponent_bits):
+    """Numbers of 8 bits: E4M3 without infinities, or E5M2 with them."""
+    mantissa_bits = 7 - exponent_bits
+    bias, last = 2 ** (exponent_bits - 1) - 1, 2 ** exponent_bits - 1
+    values = []
+    for code in range(256):
+        sign, exponent, mantissa = -1.0 if code & 128 else 1.0, (code >> mantissa_bits) & last, code & (2**mantissa_bits - 1)
+        if exponent == last and exponent_bits == 5:
+            values.append(math.nan if mantissa else sign * math.inf)
+        elif code & 127 == 127 and exponent_bits == 4:
+            values.append(math.nan)
+        elif exponent == 0:
+            values.append(sign * mantissa * 2.0 ** (1 - bias - mantissa_bits))
+        else:
+            values.append(sign * (1 + mantissa * 2.0**-mantissa_bits) * 2.0 ** (exponent - bias))
+    return np.array(values)[codes]
+
+
+def e8m0(scales):
+    return np.array([2.0 ** (s - 127) for s in range(255)] + [math.nan])[scales]
+
+
+def scaled(values, scales, block):
+    """values [.., N, K] times the scale of their block, the product rounded to f32."""
+    rows, columns = values.shape[-2:]
+    factors = np.repeat(np.repeat(scales, block[0], axis=-2)[..., :rows, :], block[1], axis=-1)[..., :columns]
+    return round_to("f32", values * factors)
+
+
 def pack_codes(codes):
     """Two codes a byte, the even one in the low nibble."""
     return (codes[..., 0::2] | codes[..., 1::2] << 4).astype(np.uint8)

@@ -287,6 +287,24 @@ def dequantize(p, rng):
     p.results = [("y", y), ("z", x)]
 
 
+def dequantize_codes(p, rng):
+    """Every code of 8 bits with all kinds of scales, or words of eight codes of 4 bits; blocks cut short at the ends."""
+    dtype, format, scale_type = rng.choice(["f32", "bf16"]), rng.choice(["f8e4m3", "f8e5m2", "int4"]), rng.choice(["f32", "bf16", "f16", "i8"])
+    experts, rows, columns = int(rng.integers(1, 4)), int(rng.choice([4, 17, 40])), int(rng.choice([64, 72, 130]))
+    block = (int(rng.choice([1, 3, 16, 32])), int(rng.choice([1, 5, 32, 128])))
+    if format == "int4":
+        codes = p.weight("codes", "i32", rng.integers(-2**31, 2**31, size=(experts, rows, -(-columns // 8))))
+    else:
+        codes = np.arange(experts * rows * columns) % 256
+        codes = p.weight("codes", "i8", codes.reshape(experts, rows, columns))
+    shape = (experts, -(-rows // block[0]), -(-columns // block[1]))
+    scales = p.weight("scales", scale_type, rng.integers(100, 256, size=shape) if scale_type == "i8" else rng.normal(size=shape))
+    y, x = f"tensor<{experts}x{rows}x{columns}x{dtype}>", p.normal("x", "f32", 1)
+    p.line(f"%y = moe.dequantize_codes {format} %codes, %scales blocks [{block[0]}, {block[1]}] : {codes}, {scales} -> {y}")
+    p.line(f"%z = arith.addf %x, %x : {x}")
+    p.results = [("y", y), ("z", x)]
+
+
 class Step:
     """Sequences that have a past and get tokens: shuffled blocks, some shared by two sequences, some with tokens behind the sequence's
     end that do not belong to it any more."""
@@ -585,7 +603,7 @@ def many_choices(p, rng):
 
 
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
-            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear]
+            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes]
 
 
 def make(folder, seed, count, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):

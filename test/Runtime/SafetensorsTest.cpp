@@ -62,8 +62,6 @@ TEST(Safetensors, HostileHeadersAreErrors) {
       {"{", "malformed"},
       {R"({"a": 1})", "a: expected an object"},
       {R"({"a": {"dtype": "F32", "shape": [2]}})", "a.data_offsets: is missing"},
-      {R"({"a": {"dtype": "F31", "shape": [2], "data_offsets": [0, 8]}})",
-       "unknown element type 'F31'"},
       {R"({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}})",
        "takes 12 bytes, but the offsets give 8"},
       {R"({"a": {"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}})", "a.shape[0]"},
@@ -97,6 +95,17 @@ TEST(Safetensors, HostileHeadersAreErrors) {
                     "the header claims 3"));
   EXPECT_TRUE(fails(open(folder, littleEndian(0, 8)), ErrorCode::InvalidData, "does not begin"));
   EXPECT_TRUE(fails(open(folder, "1234567"), ErrorCode::InvalidData, "this file has 7 bytes"));
+}
+
+TEST(Safetensors, UnknownTypesAreKept) {
+  TemporaryFolder folder;
+  auto opened =
+      open(folder, safetensors(R"({"a": {"dtype": "F31", "shape": [3], "data_offsets": [0, 8]}})",
+                               "12345678"));
+  ASSERT_TRUE(isOk(opened));
+  EXPECT_EQ(opened->find("a")->type, ElementType::Unspecified);
+  EXPECT_EQ(opened->find("a")->typeName, "F31");
+  EXPECT_EQ(opened->find("a")->bytes, 8u);
 }
 
 TEST(Safetensors, EveryTruncationAndChangeIsSurvived) {

@@ -285,8 +285,10 @@ const CheckpointTensor *Checkpoint::take(const std::string &name,
     std::string names;
     for (moert::ElementType type : accepted)
       names += (names.empty() ? "" : " or ") + std::string(elementTypeName(type));
+    bool isKnown = tensor.entry->type != moert::ElementType::Unspecified;
     complain(where + "expected element type " + names + ", found " +
-             std::string(elementTypeName(tensor.entry->type)));
+             (isKnown ? std::string(elementTypeName(tensor.entry->type))
+                      : inQuotes(tensor.entry->typeName) + ", which is unknown"));
     sound = false;
   }
   return sound ? &tensor : nullptr;

@@ -38,7 +38,8 @@ public:
   /// Fails only when there is no such folder; everything else lands in status().
   static moert::Result<std::unique_ptr<Checkpoint>> open(const std::string &path);
 
-  /// Changes a field of config.json, before anything reads it: see ImportCheckpointOptions::settings.
+  /// Changes a field of config.json, before anything reads it: see
+  /// ImportCheckpointOptions::settings.
   void set(const std::string &setting);
   /// config.json's top level; a null view when it could not be read.
   moert::JsonView config();

@@ -33,8 +33,9 @@ DeepseekModel::DeepseekModel(const JsonView &config)
   attention.rotary = rotary;
   attention.scale *= readScoreMagnitude(config);
   expectActivation(config, "silu");
-  expectQuantization(config, {"compressed-tensors"});
-  checkCompressedTensors(config, hidden, inner, "moe_intermediate_size");
+  expectQuantization(config, {"compressed-tensors", "fp8"});
+  checkCompressedTensors(config, hidden, inner, "moe_intermediate_size",
+                         config.optional("quantization_config"));
   readDenseLayers(config);
 }
 

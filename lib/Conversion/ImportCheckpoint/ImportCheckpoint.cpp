@@ -24,6 +24,10 @@ ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},
+      {"Qwen3NextForCausalLM", "qwen3_next", "model.embed_tokens.weight", buildQwen3Next},
+      {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", "model.embed_tokens.weight", buildQwen35Moe},
+      {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe",
+       "model.language_model.embed_tokens.weight", buildQwen35Moe},
   };
   return families;
 }
@@ -67,6 +71,8 @@ static Type chooseActivationType(Checkpoint &checkpoint, const ModelFamily &fami
   JsonView view = checkpoint.config().optional("dtype");
   if (!view)
     view = checkpoint.config().optional("torch_dtype");
+  if (!view)
+    view = checkpoint.config().optional("text_config").optional("dtype");
   if (auto name = view.string()) {
     if (*name == "bfloat16")
       return bf16;

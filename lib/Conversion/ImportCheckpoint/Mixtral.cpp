@@ -25,8 +25,9 @@ struct MixtralConfig : TransformerConfig, ExpertsConfig {
         window(config.optional("sliding_window").integer(1, INT32_MAX).value_or(0)),
         rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
     expectActivation(config, "silu");
-    expectQuantization(config, {"compressed-tensors"});
-    checkCompressedTensors(config, hidden, inner, "intermediate_size");
+    expectQuantization(config, {"compressed-tensors", "fp8"});
+    checkCompressedTensors(config, hidden, inner, "intermediate_size",
+                           config.optional("quantization_config"));
   }
 };
 } // namespace

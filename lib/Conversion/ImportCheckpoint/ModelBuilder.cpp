@@ -23,20 +23,22 @@ ModelBuilder::ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type ac
   Block *block = step.addEntryBlock();
   builder.setInsertionPointToStart(block);
 
-  auto argument = [&](StringRef name, ArrayRef<StringRef> dims) {
-    SmallVector<int64_t> shape(dims.size(), dynamic);
-    argumentAttributes.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("moe.name", builder.getStringAttr(name)),
-         builder.getNamedAttr("moe.dims", builder.getStrArrayAttr(dims))}));
-    return block->addArgument(RankedTensorType::get(shape, builder.getI32Type()), location);
-  };
-  tokens = argument("tokens", {"tokens"});
-  positions = argument("positions", {"tokens"});
-  tokenSequences = argument("token_sequences", {"tokens"});
-  argument("sequence_offsets", {"sequences + 1"});
-  blockTable = argument("block_table", {"sequences", "blocks"});
-  logitRows = argument("logit_rows", {"rows"});
+  tokens = addArgument("tokens", {"tokens"});
+  positions = addArgument("positions", {"tokens"});
+  tokenSequences = addArgument("token_sequences", {"tokens"});
+  sequenceOffsets = addArgument("sequence_offsets", {"sequences + 1"});
+  blockTable = addArgument("block_table", {"sequences", "blocks"});
+  logitRows = addArgument("logit_rows", {"rows"});
   tokenCount = tensor::DimOp::create(builder, location, tokens, 0);
+}
+
+Value ModelBuilder::addArgument(StringRef name, ArrayRef<StringRef> dims) {
+  SmallVector<int64_t> shape(dims.size(), dynamic);
+  argumentAttributes.push_back(
+      builder.getDictionaryAttr({builder.getNamedAttr("moe.name", builder.getStringAttr(name)),
+                                 builder.getNamedAttr("moe.dims", builder.getStrArrayAttr(dims))}));
+  return step.getBody().front().addArgument(RankedTensorType::get(shape, builder.getI32Type()),
+                                            at(name));
 }
 
 SmallVector<int64_t> ModelBuilder::getLayers(int64_t count) {
@@ -67,6 +69,8 @@ Type ModelBuilder::getElementType(const CheckpointTensor *tensor, ElementType ot
     return builder.getBF16Type();
   case ElementType::F16:
     return builder.getF16Type();
+  case ElementType::I32:
+    return builder.getI32Type();
   default:
     return builder.getI8Type();
   }
@@ -130,12 +134,10 @@ Value ModelBuilder::takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> par
       moreNames.push_back(name);
     }
   }
-  return moe::WeightOp::create(builder, at(names.front()),
-                               RankedTensorType::get(shape, elementType),
-                               builder.getStringAttr(names.front()),
-                               cast<moe::WeightRefAttr>(references.front()),
-                               builder.getStrArrayAttr(moreNames),
-                               builder.getArrayAttr(ArrayRef(references).drop_front()));
+  return moe::WeightOp::create(
+      builder, at(names.front()), RankedTensorType::get(shape, elementType),
+      builder.getStringAttr(names.front()), cast<moe::WeightRefAttr>(references.front()),
+      builder.getStrArrayAttr(moreNames), builder.getArrayAttr(ArrayRef(references).drop_front()));
 }
 
 Value ModelBuilder::weight(StringRef name, ArrayRef<int64_t> shape) {
@@ -154,6 +156,51 @@ Value ModelBuilder::mxfp4Weight(StringRef name, ArrayRef<int64_t> shape) {
   return moe::AssembleBlocksOp::create(builder, at(name), type, codes, scales);
 }
 
+SmallVector<int64_t> ModelBuilder::getTensorShape(StringRef name) const {
+  const CheckpointTensor *tensor = checkpoint.findTensor(name);
+  return tensor && tensor->entry ? llvm::to_vector_of<int64_t>(tensor->entry->shape)
+                                 : SmallVector<int64_t>();
+}
+
+Value ModelBuilder::reshapedWeight(StringRef name, ArrayRef<int64_t> stored,
+                                   ArrayRef<int64_t> shape) {
+  Value tensor = weight(name, stored);
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto flatten = [](int64_t rank) {
+    ReassociationIndices all = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+    return SmallVector<ReassociationIndices>{all};
+  };
+  if (stored.size() > 1)
+    tensor = tensor::CollapseShapeOp::create(builder, at(name), tensor, flatten(stored.size()));
+  if (shape.size() > 1)
+    tensor = tensor::ExpandShapeOp::create(builder, at(name),
+                                           RankedTensorType::get(shape, type.getElementType()),
+                                           tensor, flatten(shape.size()));
+  return tensor;
+}
+
+Value ModelBuilder::regroupedRows(StringRef name, Value matrix, int64_t groups,
+                                  ArrayRef<RowsOfGroup> parts) {
+  if (auto blocks = dyn_cast<moe::BlockTensorType>(matrix.getType()))
+    matrix = moe::DequantizeOp::create(
+        builder, at(name), RankedTensorType::get(blocks.getShape(), activationType), matrix);
+  auto type = cast<RankedTensorType>(matrix.getType());
+  int64_t rows = type.getDimSize(0) / groups, columns = type.getDimSize(1);
+  SmallVector<ReassociationIndices> split = {{0, 1}, {2}};
+  Value grouped = tensor::ExpandShapeOp::create(
+      builder, at(name), RankedTensorType::get({groups, rows, columns}, type.getElementType()),
+      matrix, split);
+  SmallVector<Value> taken;
+  for (auto [first, count] : parts) {
+    auto size = [&](int64_t value) -> OpFoldResult { return builder.getIndexAttr(value); };
+    Value part = tensor::ExtractSliceOp::create(
+        builder, at(name), grouped, ArrayRef{size(0), size(first), size(0)},
+        ArrayRef{size(groups), size(count), size(columns)}, ArrayRef{size(1), size(1), size(1)});
+    taken.push_back(tensor::CollapseShapeOp::create(builder, at(name), part, split));
+  }
+  return tensor::ConcatOp::create(builder, at(name), /*dim=*/0, taken);
+}
+
 Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
   Value stored = weight(name, {outer, columns, rows});
   Type elementType = cast<RankedTensorType>(stored.getType()).getElementType();
@@ -169,10 +216,11 @@ Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden
                                   tokens, table);
 }
 
-Value ModelBuilder::rmsNorm(StringRef name, Value input, double epsilon) {
+Value ModelBuilder::rmsNorm(StringRef name, Value input, double epsilon, bool unitOffset) {
   int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
   Value scale = weight((name + ".weight").str(), {features});
-  return moe::RMSNormOp::create(builder, at(name), input, scale, builder.getF64FloatAttr(epsilon));
+  return moe::RMSNormOp::create(builder, at(name), input, scale, builder.getF64FloatAttr(epsilon),
+                                unitOffset ? builder.getUnitAttr() : UnitAttr());
 }
 
 Value ModelBuilder::layerNorm(StringRef name, Value input, double epsilon) {
@@ -187,7 +235,7 @@ Value ModelBuilder::layerNorm(StringRef name, Value input, double epsilon) {
 Value ModelBuilder::linear(StringRef name, Value input, int64_t features, bool hasBias,
                            Type resultType) {
   int64_t inputs = cast<RankedTensorType>(input.getType()).getShape().back();
-  Value matrix = weight((name + ".weight").str(), {features, inputs});
+  Value matrix = this->matrix(name, features, inputs);
   Value bias = hasBias ? weight((name + ".bias").str(), {features}) : Value();
   return moe::LinearOp::create(builder, at(name),
                                typeLike(input, features, resultType ? resultType : activationType),
@@ -195,8 +243,32 @@ Value ModelBuilder::linear(StringRef name, Value input, int64_t features, bool h
                                /*epsilon=*/FloatAttr(), /*strategy=*/StringAttr());
 }
 
+Value ModelBuilder::product(StringRef name, Value input, Value matrix, Type resultType) {
+  int64_t features = moe::getLogicalShape(matrix.getType()).front();
+  return moe::LinearOp::create(builder, at(name),
+                               typeLike(input, features, resultType ? resultType : activationType),
+                               input, matrix, /*bias=*/Value(), /*residual=*/Value(),
+                               /*norm_weight=*/Value(), /*epsilon=*/FloatAttr(),
+                               /*strategy=*/StringAttr());
+}
+
 Value ModelBuilder::add(StringRef name, Value left, Value right) {
   return arith::AddFOp::create(builder, at(name), left, right);
+}
+
+Value ModelBuilder::sigmoid(StringRef name, Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  Value one = arith::ConstantOp::create(builder, at(name),
+                                        builder.getFloatAttr(type.getElementType(), 1.0));
+  SmallVector<Value> dynamicSizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(i))
+      dynamicSizes.push_back(tensor::DimOp::create(builder, at(name), input, i));
+  Value ones = tensor::SplatOp::create(builder, at(name), type, one, dynamicSizes);
+  Value negated = arith::NegFOp::create(builder, at(name), input);
+  Value exponential = math::ExpOp::create(builder, at(name), negated);
+  return arith::DivFOp::create(builder, at(name), ones,
+                               arith::AddFOp::create(builder, at(name), ones, exponential));
 }
 
 Value ModelBuilder::gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation) {
@@ -257,6 +329,11 @@ Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
   Value empty = tensor::EmptyOp::create(
       builder, at(name), tensor::getMixedSizes(builder, at(name), input), type.getElementType());
   SmallVector<AffineMap> maps(3, builder.getMultiDimIdentityMap(type.getRank()));
+  if (cast<RankedTensorType>(gate.getType()).getShape().back() != type.getShape().back()) {
+    SmallVector<ReassociationIndices> flat = {{0, 1}};
+    gate = tensor::CollapseShapeOp::create(builder, at(name), gate, flat);
+    maps[1] = AffineMap::get(2, 0, builder.getAffineDimExpr(0));
+  }
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
   auto body = [](OpBuilder &b, Location loc, ValueRange elements) {
     Type f32 = b.getF32Type(), narrow = elements.back().getType();

@@ -28,7 +28,8 @@ public:
   ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type activationType,
                int64_t blockTokens, std::optional<std::pair<int64_t, int64_t>> layers = {});
 
-  /// The layers to build of a model's `count`, in order. Complains when it has fewer than asked for.
+  /// The layers to build of a model's `count`, in order. Complains when it has fewer than asked
+  /// for.
   SmallVector<int64_t> getLayers(int64_t count);
 
   MLIRContext *getContext() { return builder.getContext(); }
@@ -45,20 +46,42 @@ public:
                            ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
+  /// The weight's elements, in order, in another shape. Both shapes have one number of elements.
+  Value reshapedWeight(StringRef name, ArrayRef<int64_t> stored, ArrayRef<int64_t> shape);
+  /// The shape that the checkpoint has of a tensor; empty where it has none.
+  SmallVector<int64_t> getTensorShape(StringRef name) const;
+  // Matrices as checkpoints quantise them; see QuantizedWeights.cpp.
+  /// NAME.weight [rows, columns].
+  Value matrix(StringRef name, int64_t rows, int64_t columns);
+  /// As stackedWeight, of whatever the tensors are: which ones are quantised is read from their
+  /// types and from the tensors beside them, as lists of exceptions in configs are not exact.
+  Value stackedMatrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                        ArrayRef<int64_t> shape);
+  /// Of a matrix whose rows form `groups` equal groups: from each group `count` rows from `first`
+  /// on, for one part after the other.
+  struct RowsOfGroup {
+    int64_t first, count;
+  };
+  Value regroupedRows(StringRef name, Value matrix, int64_t groups, ArrayRef<RowsOfGroup> parts);
   /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
   Value transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns);
 
   // What each token computes alone: [tokens, ...] to [tokens, ...].
   Value embedding(StringRef name, int64_t vocabulary, int64_t hidden);
-  Value rmsNorm(StringRef name, Value input, double epsilon);
+  /// With `unitOffset` the input is multiplied by 1 + weight.
+  Value rmsNorm(StringRef name, Value input, double epsilon, bool unitOffset = false);
   /// NAME.weight and, if the checkpoint has it, NAME.bias.
   Value layerNorm(StringRef name, Value input, double epsilon);
   /// name.weight [features, ...] and, with `hasBias`, name.bias. The result is of the activation
   /// type unless said otherwise.
   Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
+  /// A product with a matrix [features, ...] that is known already.
+  Value product(StringRef name, Value input, Value matrix, Type resultType = {});
   Value add(StringRef name, Value left, Value right);
+  Value sigmoid(StringRef name, Value input);
   Value gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation);
-  /// silu(gate x) * up x, then down: the plain weights NAME.gate_proj, NAME.up_proj, NAME.down_proj.
+  /// silu(gate x) * up x, then down: the plain weights NAME.gate_proj, NAME.up_proj,
+  /// NAME.down_proj.
   Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);
@@ -70,7 +93,10 @@ public:
   /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k] or, transposed,
   /// [heads, k, n].
   Value headLinear(StringRef name, Value input, Value weight, bool transposed);
-  /// input * sigmoid(gate), elementwise, in f32 and rounded once.
+  /// [tokens, dimension] to [tokens, heads, dimension], the same for each head.
+  Value repeatHead(StringRef name, Value input, int64_t heads);
+  /// input * sigmoid(gate), elementwise, in f32 and rounded once. A gate [tokens, 1] is for all
+  /// elements of a token.
   Value sigmoidGate(StringRef name, Value input, Value gate);
   Value rope(StringRef name, Value input, const RotaryConfig &rotary);
 
@@ -90,6 +116,25 @@ public:
   /// The positions of each token's best keys: see moe.select_keys. Weights are f32 [tokens, heads].
   Value selectKeys(StringRef name, Value query, Value weights, Value key, Value cache, int64_t topK,
                    double scale);
+
+  // Linear attention, over one slot a sequence in each state; see ModelBuilderRecurrent.cpp.
+  /// One more state of the step; the first one is "state.0".
+  Value state(ArrayRef<int64_t> shape, Type elementType);
+  /// The weight NAME.weight of shape [channels, 1, taps], and silu.
+  Value causalConv(StringRef name, Value input, int64_t taps);
+  /// `input` f32 [tokens, heads, channels]; a_log [at least heads], bias [heads, channels].
+  Value decayGate(StringRef name, Value input, Value aLog, Value bias,
+                  std::optional<double> lowerBound);
+  struct DeltaRuleOperands {
+    Value query, key, value; // [tokens, heads, dimension]
+    Value decay, beta; // f32 [tokens, heads, key dimension] or [tokens, heads]; [tokens, heads]
+  };
+  /// The result is f32. Queries and keys are made unit vectors first.
+  Value deltaRule(StringRef name, const DeltaRuleOperands &operands, double scale,
+                  double normEpsilon);
+  /// Over each head; the weight NAME.weight [dimension].
+  Value gatedRmsNorm(StringRef name, Value input, Value gate, moe::GateFunction function,
+                     double epsilon);
 
   // Mixture of experts.
   struct RouteParameters {
@@ -120,10 +165,21 @@ public:
 private:
   void append(StringRef name, Value key, Value value, Value cache);
   Location at(StringRef name);
+  Value addArgument(StringRef name, ArrayRef<StringRef> dims);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
-  Value takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
-                  ArrayRef<int64_t> shape, SmallVector<moert::ElementType> accepted);
+  Value takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape, ArrayRef<int64_t> shape,
+                  SmallVector<moert::ElementType> accepted);
+  Value float8Matrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                       ArrayRef<int64_t> shape);
+  Value int4Matrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
+                     ArrayRef<int64_t> shape);
+  /// The parts' values in the activation type, as one tensor of shape `shape`.
+  Value dequantize(StringRef name, moe::CodeFormat format, Value codes, Value scales,
+                   std::pair<int64_t, int64_t> block, ArrayRef<int64_t> stacked,
+                   ArrayRef<int64_t> shape);
+  /// Rows and columns that share a scale of FP8; nothing where a whole matrix does.
+  std::optional<std::pair<int64_t, int64_t>> getScaleBlock();
   Type getElementType(const CheckpointTensor *tensor, moert::ElementType otherwise);
   moe::WeightRefAttr getReference(const CheckpointTensor *tensor);
 
@@ -137,8 +193,10 @@ private:
   llvm::StringMap<Value> weights;
   SmallVector<Attribute> argumentAttributes;
   Value tokenCount;
-  Value tokens, positions, tokenSequences, blockTable, logitRows;
-  int64_t caches = 0;
+  Value tokens, positions, tokenSequences, sequenceOffsets, blockTable, logitRows;
+  Value stateSlots; // null before the first state
+  std::optional<std::optional<std::pair<int64_t, int64_t>>> scaleBlock; // once it was read
+  int64_t caches = 0, states = 0;
 };
 
 } // namespace mlir::moec

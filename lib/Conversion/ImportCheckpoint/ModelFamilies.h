@@ -24,6 +24,8 @@ Value buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildMixtral(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildQwen3Next(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildQwen35Moe(Checkpoint &checkpoint, ModelBuilder &builder);
 
 ArrayRef<ModelFamily> getModelFamilies();
 

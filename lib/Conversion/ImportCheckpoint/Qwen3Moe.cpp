@@ -18,8 +18,8 @@ using moert::JsonView;
 namespace {
 struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
   int64_t inner, denseInner = 0;
-  std::vector<bool> isDense; // of each layer
   bool attentionBias, renormalize;
+  std::vector<bool> isDense;
   std::vector<int64_t> windows;
   RotaryConfig rotary;
 
@@ -28,34 +28,22 @@ struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
         inner(readSize(config["moe_intermediate_size"], mostFeatures)),
         attentionBias(config.optional("attention_bias").boolean().value_or(false)),
         renormalize(config.optional("norm_topk_prob").boolean().value_or(false)),
+        isDense(readDenseLayers(config, layers)),
         windows(readWindows(config, layers, [](int64_t) { return false; })),
         rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
     expectActivation(config, "silu");
-    expectQuantization(config, {"compressed-tensors"});
-    checkCompressedTensors(config, hidden, inner, "moe_intermediate_size");
-    readDenseLayers(config);
+    expectQuantization(config, {"compressed-tensors", "fp8"});
+    checkCompressedTensors(config, hidden, inner, "moe_intermediate_size",
+                           config.optional("quantization_config"));
+    if (llvm::is_contained(isDense, true))
+      denseInner = readSize(config["intermediate_size"], mostFeatures);
     // Files with such windows have not been seen; a wrong guess would go unnoticed.
     JsonView slides = config.optional("use_sliding_window");
     if (slides.boolean().value_or(false) && !config.optional("layer_types"))
       slides.complain("expected false, or layer_types that say which layers see a window");
   }
-
-private:
-  void readDenseLayers(const JsonView &config);
 };
 } // namespace
-
-/// Layers of `mlp_only_layers`, and those whose number, from 1, `decoder_sparse_step` does not divide.
-void Qwen3MoeConfig::readDenseLayers(const JsonView &config) {
-  int64_t step = config.optional("decoder_sparse_step").integer(1, mostLayers).value_or(1);
-  for (int64_t layer = 0; layer < layers; ++layer)
-    isDense.push_back((layer + 1) % step != 0);
-  for (const JsonView &view : config.optional("mlp_only_layers").elements())
-    if (auto layer = view.integer(0, layers - 1))
-      isDense[*layer] = true;
-  if (llvm::is_contained(isDense, true))
-    denseInner = readSize(config["intermediate_size"], mostFeatures);
-}
 
 Value mlir::moec::buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder) {
   Qwen3MoeConfig config(checkpoint.config());

@@ -8,39 +8,57 @@ using namespace mlir::moec;
 Value SwigluExperts::build(ModelBuilder &builder, const std::string &name, Value x,
                            const ModelBuilder::Routing &routing) const {
   SmallVector<std::string> gateUpNames, downNames;
-  for (int64_t expert = 0; expert < experts; ++expert) {
+  std::string fusedGateUp = name + ".gate_up_proj", fusedDown = name + ".down_proj";
+  bool isFused = builder.hasTensor(fusedGateUp);
+  for (int64_t expert = 0; expert < (isFused ? 0 : experts); ++expert) {
     std::string prefix = name + "." + std::to_string(expert) + ".";
     // All gate rows of an expert come before its up rows.
     gateUpNames.append({prefix + gate + ".weight", prefix + up + ".weight"});
     downNames.push_back(prefix + down + ".weight");
   }
   ModelBuilder::ExpertWeights weights;
-  weights.gateUp = weight(builder, gateUpNames, {inner, hidden}, {experts, 2 * inner, hidden});
-  weights.down = weight(builder, downNames, {hidden, inner}, {experts, hidden, inner});
+  SmallVector<int64_t> gateUpShape = {experts, 2 * inner, hidden},
+                       downShape = {experts, hidden, inner};
+  weights.gateUp = isFused ? builder.stackedMatrices({fusedGateUp}, gateUpShape, gateUpShape)
+                           : builder.stackedMatrices(gateUpNames, {inner, hidden}, gateUpShape);
+  weights.down = isFused ? builder.stackedMatrices({fusedDown}, downShape, downShape)
+                         : builder.stackedMatrices(downNames, {hidden, inner}, downShape);
   auto activation = moe::ActivationAttr::get(builder.getContext(), moe::ActivationKind::silu, 1.0,
                                              0.0, 0.0, /*interleaved=*/false);
   return builder.experts(name, x, routing, weights, activation);
 }
 
-Value SwigluExperts::weight(ModelBuilder &builder, ArrayRef<std::string> names,
-                            ArrayRef<int64_t> partShape, ArrayRef<int64_t> shape) const {
-  // Which tensors are packed is read from the tensors: lists of exceptions in configs are not exact.
-  return builder.hasTensor(names.front() + "_packed")
-             ? builder.stackedMxfp4Weight(names, partShape, shape)
-             : builder.stackedWeight(names, partShape, shape);
+/// int4: signed numbers of 4 bits that need no zero point.
+static void checkInt4(const moert::JsonView &quantization) {
+  for (auto &[name, group] : quantization.optional("config_groups").members()) {
+    moert::JsonView weights = group.optional("weights");
+    moert::JsonView bits = weights.optional("num_bits"), kind = weights.optional("type"),
+                    symmetric = weights.optional("symmetric");
+    if (auto found = bits.integer(); found && *found != 4)
+      bits.complain("expected 4, found " + std::to_string(*found));
+    if (auto found = kind.string(); found && *found != "int")
+      kind.complain("expected 'int', found " + moert::inQuotes(*found));
+    if (!symmetric.boolean().value_or(true))
+      symmetric.complain("expected true: zero points are not supported");
+  }
 }
 
 void mlir::moec::checkCompressedTensors(const moert::JsonView &config, int64_t hidden,
-                                        int64_t inner, const char *innerKey) {
-  moert::JsonView quantization = config.optional("quantization_config");
-  if (!quantization)
+                                        int64_t inner, const char *innerKey,
+                                        const moert::JsonView &quantization) {
+  if (quantization.optional("quant_method").string() != "compressed-tensors")
     return;
+  constexpr std::string_view mxfp4 = "mxfp4-pack-quantized", int4 = "pack-quantized";
   moert::JsonView format = quantization["format"];
-  constexpr std::string_view known = "mxfp4-pack-quantized";
-  if (auto name = format.string(); name && *name != known)
-    format.complain("expected " + moert::inQuotes(known) + ", found " + moert::inQuotes(*name));
+  auto name = format.string();
+  if (name == int4)
+    return checkInt4(quantization);
+  if (name && *name != mxfp4)
+    format.complain("expected " + moert::inQuotes(mxfp4) + " or " + moert::inQuotes(int4) +
+                    ", found " + moert::inQuotes(*name));
   for (auto [key, size] : {std::pair("hidden_size", hidden), {innerKey, inner}})
     if (size % moe::BlockTensorType::mxfp4BlockSize != 0)
-      config[key].complain("expected a multiple of 32, the block size of the MXFP4 experts, found " +
-                           std::to_string(size));
+      config[key].complain(
+          "expected a multiple of 32, the block size of the MXFP4 experts, found " +
+          std::to_string(size));
 }

@@ -7,25 +7,23 @@
 
 namespace mlir::moec {
 
-/// silu(gate x) * up x, then down: what most families' experts do. Matrices are plain or, where a
-/// tensor of their name and "_packed" is there, MXFP4 of compressed-tensors.
+/// silu(gate x) * up x, then down: what most families' experts do, in plain matrices or quantised
+/// ones (see ModelBuilder::stackedMatrices).
 struct SwigluExperts {
   int64_t experts, hidden, inner;
-  /// The matrices of expert 7 are NAME.7.GATE.weight and so on.
+  /// The matrices of expert 7 are NAME.7.GATE.weight and so on, or those of all experts one tensor:
+  /// NAME.gate_up_proj [experts, 2 inner, hidden], all gate rows first, and NAME.down_proj.
   const char *gate, *up, *down;
 
   Value build(ModelBuilder &builder, const std::string &name, Value x,
               const ModelBuilder::Routing &routing) const;
-
-private:
-  Value weight(ModelBuilder &builder, ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
-               ArrayRef<int64_t> shape) const;
 };
 
-/// Complains about sizes that MXFP4's blocks do not divide and about formats other than it, where the
-/// config says that experts are quantised.
+/// Complains about formats of compressed-tensors other than MXFP4 and int4, and about sizes that
+/// MXFP4's blocks do not divide, where `quantization`, a quantization_config, says that matrices
+/// are quantised.
 void checkCompressedTensors(const moert::JsonView &config, int64_t hidden, int64_t inner,
-                            const char *innerKey);
+                            const char *innerKey, const moert::JsonView &quantization);
 
 } // namespace mlir::moec
 

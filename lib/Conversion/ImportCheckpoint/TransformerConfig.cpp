@@ -77,6 +77,17 @@ std::vector<int64_t> readWindows(const JsonView &config, int64_t layers,
   return windows;
 }
 
+std::vector<bool> readDenseLayers(const JsonView &config, int64_t layers) {
+  std::vector<bool> isDense;
+  int64_t step = config.optional("decoder_sparse_step").integer(1, mostLayers).value_or(1);
+  for (int64_t layer = 0; layer < layers; ++layer)
+    isDense.push_back((layer + 1) % step != 0);
+  for (const JsonView &view : config.optional("mlp_only_layers").elements())
+    if (auto layer = view.integer(0, layers - 1))
+      isDense[*layer] = true;
+  return isDense;
+}
+
 void expectActivation(const JsonView &config, std::string_view expected) {
   JsonView view = config.optional("hidden_act");
   if (auto name = view.string(); name && *name != expected)

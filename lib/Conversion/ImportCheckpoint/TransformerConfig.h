@@ -6,6 +6,7 @@
 #include "RotaryConfig.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace mlir::moec {
@@ -18,6 +19,9 @@ struct TransformerConfig {
   int64_t vocabulary, hidden, layers, heads, kvHeads, headDimension;
   double epsilon;
   bool tiedEmbeddings;
+  // What families say, not configs.
+  std::string root = "model";       ///< what the names of all tensors but lm_head's begin with
+  bool hasZeroCentredNorms = false; ///< norms multiply by 1 + weight
 
   explicit TransformerConfig(const moert::JsonView &config);
 };
@@ -37,6 +41,10 @@ struct ExpertsConfig {
 /// "sliding_attention" or, without such a list, where `slides` does; 0: all of them.
 std::vector<int64_t> readWindows(const moert::JsonView &config, int64_t layers,
                                  bool (*slides)(int64_t layer));
+
+/// Of each layer, whether it has a dense layer in place of a mixture: those of `mlp_only_layers`,
+/// and those whose number, from 1, `decoder_sparse_step` does not divide.
+std::vector<bool> readDenseLayers(const moert::JsonView &config, int64_t layers);
 
 /// Complains about an activation other than the expected one.
 void expectActivation(const moert::JsonView &config, std::string_view expected);

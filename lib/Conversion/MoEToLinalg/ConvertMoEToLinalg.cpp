@@ -21,6 +21,7 @@ void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);
   populateDequantizeToLinalgPatterns(patterns);
+  populateDequantizeCodesToLinalgPatterns(patterns);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include "LinalgCode.h"
 #include "Patterns.h"
+#include "SmallFloats.h"
 
 #include "moec/Dialect/MoE/IR/MoE.h"
 
@@ -21,43 +22,6 @@ Value reshapeToMatrix(LinalgCode &code, Value value, int64_t rows, int64_t colum
   auto matrix = RankedTensorType::get({rows, columns}, type.getElementType());
   SmallVector<ReassociationIndices> split = {{0, 1}};
   return tensor::ExpandShapeOp::create(code.rewriter, code.loc, matrix, value, split);
-}
-
-/// The value of an E2M1 code in the low four bits of an i32.
-Value decodeE2M1(LinalgCode &code, Value bits) {
-  OpBuilder &b = code.rewriter;
-  Location loc = code.loc;
-  auto integer = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
-  // Codes 2..7 are normal: exponent and mantissa move to the places of f32. Code 1 is a half, code
-  // 0 is zero.
-  Value magnitude = arith::AndIOp::create(b, loc, bits, integer(7));
-  Value field = arith::AddIOp::create(b, loc, arith::ShLIOp::create(b, loc, magnitude, integer(22)),
-                                      integer(126 << 23));
-  Value isSmall = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, magnitude, integer(2));
-  Value small = arith::MulIOp::create(b, loc, magnitude, integer(126 << 23));
-  field = arith::SelectOp::create(b, loc, isSmall, small, field);
-  Value sign =
-      arith::ShLIOp::create(b, loc, arith::AndIOp::create(b, loc, bits, integer(8)), integer(28));
-  return arith::BitcastOp::create(b, loc, code.f32(), arith::OrIOp::create(b, loc, field, sign));
-}
-
-/// 2^(byte - 127), NaN for 255.
-Value decodeE8M0(LinalgCode &code, Value byte) {
-  OpBuilder &b = code.rewriter;
-  Location loc = code.loc;
-  auto integer = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
-  Value wide = arith::ExtUIOp::create(b, loc, b.getI32Type(), byte);
-  Value field = arith::ShLIOp::create(b, loc, wide, integer(23));
-  // 2^-127 is subnormal, and all ones would be infinity.
-  Value isZero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, wide, integer(0));
-  field = arith::SelectOp::create(b, loc, isZero, integer(1 << 22), field);
-  Value isNaN = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, wide, integer(255));
-  field = arith::SelectOp::create(b, loc, isNaN, integer(0x7fc00000), field);
-  return arith::BitcastOp::create(b, loc, code.f32(), field);
 }
 
 struct ConvertDequantize : OpRewritePattern<moe::DequantizeOp> {

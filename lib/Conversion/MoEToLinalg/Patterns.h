@@ -16,6 +16,7 @@ void populateNormToLinalgPatterns(RewritePatternSet &patterns);
 void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
 void populateLinearToLinalgPatterns(RewritePatternSet &patterns);
 void populateDequantizeToLinalgPatterns(RewritePatternSet &patterns);
+void populateDequantizeCodesToLinalgPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::moec
 

@@ -48,3 +48,24 @@ func.func @dequantize_blocks(%c: tensor<4x2x16xi8>, %s: tensor<4x2xi8>) -> tenso
   %y = moe.dequantize %b : !moe.block_tensor<[4, 64], mxfp4> -> tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
 }
+
+// Ends of blocks that are cut short are looked up like all others.
+// CHECK-LABEL: func.func @dequantize_codes
+// CHECK-SAME:    %[[CODES:.*]]: tensor<80x130xi8>, %[[SCALES:.*]]: tensor<3x5xf32>
+// CHECK:         linalg.generic {{.*}} ins(%[[CODES]] : tensor<80x130xi8>) outs(%{{.*}} : tensor<80x130xbf16>)
+// CHECK-DAG:       arith.divui %{{.*}}, %{{.*}} : index
+// CHECK:           tensor.extract %[[SCALES]]
+// CHECK:           arith.truncf
+func.func @dequantize_codes(%c: tensor<80x130xi8>, %s: tensor<3x5xf32>) -> tensor<80x130xbf16> {
+  %y = moe.dequantize_codes f8e4m3 %c, %s blocks [32, 32] : tensor<80x130xi8>, tensor<3x5xf32> -> tensor<80x130xbf16>
+  return %y : tensor<80x130xbf16>
+}
+
+// CHECK-LABEL: func.func @dequantize_words
+// CHECK-SAME:    %[[WORDS:.*]]: tensor<4x2xi32>
+// CHECK:         linalg.generic {{.*}} outs(%{{.*}} : tensor<4x16xf32>)
+// CHECK:           tensor.extract %[[WORDS]]
+func.func @dequantize_words(%c: tensor<4x2xi32>, %s: tensor<4x2xbf16>) -> tensor<4x16xf32> {
+  %y = moe.dequantize_codes int4 %c, %s blocks [1, 8] : tensor<4x2xi32>, tensor<4x2xbf16> -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}

@@ -161,6 +161,54 @@ func.func @dequantize_shape(%b: !moe.block_tensor<[16, 32], mxfp4>) {
 
 // -----
 
+func.func @dequantize_codes_format(%c: tensor<16x32xi8>, %s: tensor<1x1xf32>) {
+  // expected-error@+1 {{expects codes in i32 words of eight for the format int4, got 'tensor<16x32xi8>'}}
+  %d = moe.dequantize_codes int4 %c, %s blocks [16, 32] : tensor<16x32xi8>, tensor<1x1xf32> -> tensor<16x32xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_codes_block(%c: tensor<16x32xi8>, %s: tensor<1x1xf32>) {
+  // expected-error@+1 {{expects the two sizes of a block, each at least 1, got [16, 0]}}
+  %d = moe.dequantize_codes f8e4m3 %c, %s blocks [16, 0] : tensor<16x32xi8>, tensor<1x1xf32> -> tensor<16x32xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_codes_words(%c: tensor<16x4xi32>, %s: tensor<16x1xf32>) {
+  // expected-error@+1 {{expects codes of shape [16, 5], got [16, 4]}}
+  %d = moe.dequantize_codes int4 %c, %s blocks [1, 33] : tensor<16x4xi32>, tensor<16x1xf32> -> tensor<16x33xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_codes_scales(%c: tensor<80x128xi8>, %s: tensor<2x4xf32>) {
+  // expected-error@+1 {{expects scales of shape [3, 4], got [2, 4]}}
+  %d = moe.dequantize_codes f8e4m3 %c, %s blocks [32, 32] : tensor<80x128xi8>, tensor<2x4xf32> -> tensor<80x128xbf16>
+  return
+}
+
+// -----
+
+func.func @dequantize_codes_static(%c: tensor<?x128xi8>, %s: tensor<1x4xf32>) {
+  // expected-error@+1 {{expects codes and scales of static shapes, got 'tensor<?x128xi8>' and 'tensor<1x4xf32>'}}
+  %d = moe.dequantize_codes f8e5m2 %c, %s blocks [32, 32] : tensor<?x128xi8>, tensor<1x4xf32> -> tensor<32x128xbf16>
+  return
+}
+
+// -----
+
+func.func @dequantize_codes_vector(%c: tensor<128xi8>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expects a result of a static shape [..., N, K], got 'tensor<128xbf16>'}}
+  %d = moe.dequantize_codes f8e5m2 %c, %s blocks [1, 32] : tensor<128xi8>, tensor<4xf32> -> tensor<128xbf16>
+  return
+}
+
+// -----
+
 func.func @relayout_values(%x: tensor<16x32xf32>) {
   // expected-error@+1 {{expects source and result to differ in layout only, got 'tensor<16x32xf32>' and 'tensor<16x32xbf16>'}}
   %d = moe.relayout %x : tensor<16x32xf32> -> tensor<16x32xbf16>

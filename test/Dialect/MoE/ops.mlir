@@ -36,6 +36,15 @@ func.func @globals(%b: !blocks) -> tensor<4x64x32xbf16> {
   return %d : tensor<4x64x32xbf16>
 }
 
+// CHECK-LABEL: func.func @dequantize_codes
+func.func @dequantize_codes(%c: tensor<80x128xi8>, %s: tensor<1x1xf32>, %w: tensor<2x4x8xi32>, %g: tensor<2x4x2xbf16>) {
+  // CHECK: moe.dequantize_codes f8e4m3 %{{.*}}, %{{.*}} blocks [128, 128] : tensor<80x128xi8>, tensor<1x1xf32> -> tensor<80x128xbf16>
+  %d = moe.dequantize_codes f8e4m3 %c, %s blocks [128, 128] : tensor<80x128xi8>, tensor<1x1xf32> -> tensor<80x128xbf16>
+  // CHECK: moe.dequantize_codes int4 %{{.*}}, %{{.*}} blocks [1, 32] : tensor<2x4x8xi32>, tensor<2x4x2xbf16> -> tensor<2x4x64xf32>
+  %e = moe.dequantize_codes int4 %w, %g blocks [1, 32] : tensor<2x4x8xi32>, tensor<2x4x2xbf16> -> tensor<2x4x64xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @layouts
 // CHECK-SAME: tensor<33x7xf32, #moe.layout<tile = [16, 1], order = [1, 0], swizzle = none>>
 // CHECK-SAME: tensor<4x33x7xbf16, #moe.layout<tile = [16, 2], order = [0, 1], swizzle = pairs>>

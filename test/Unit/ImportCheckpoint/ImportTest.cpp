@@ -126,10 +126,12 @@ TEST(ImportGptOss, AllTensorProblemsAtOnce) {
   files.erase("model.norm.weight");
   files.tensor("lm_head.weight").shape = {41, 64};
   files.tensor("model.layers.0.self_attn.sinks").dtype = "U8";
+  files.tensor("model.layers.0.self_attn.o_proj.bias").dtype = "F31";
   files.shards.begin()->second["model.layers.0.extra"] = {"BF16", {2}};
-  expectError(files, {"4 problems", "tensor 'model.norm.weight' is missing; expected shape [64]",
+  expectError(files, {"5 problems", "tensor 'model.norm.weight' is missing; expected shape [64]",
                       "expected shape [40, 64], found [41, 64]",
                       "expected element type f32 or bf16 or f16, found u8",
+                      "expected element type f32 or bf16 or f16, found 'F31', which is unknown",
                       "tensor 'model.layers.0.extra' of 'model-00001-of-00002.safetensors' is not "
                       "part of this model",
                       "--allow-unused"});
@@ -190,7 +192,7 @@ TEST(ImportGptOss, ManyMissingLayersStayOneShortError) {
 TEST(ImportGptOss, UnknownArchitecture) {
   TestCheckpoint files;
   files.config["architectures"] = {"LlamaForCausalLM"};
-  expectError(files, {"architectures: expected one of the supported architectures, "
+  expectError(files, {"architectures: expected one of the supported architectures, ",
                       "'GptOssForCausalLM', ",
                       "found [\"LlamaForCausalLM\"]"});
   files.config.erase("architectures");
@@ -229,7 +231,8 @@ TEST(ImportGptOss, SettingsChangeTheConfig) {
   TestCheckpoint files;
   files.write();
   ImportCheckpointOptions options;
-  options.settings = {"sliding_window=3", "+swiglu_alpha=1.5", "+rope_parameters.rope_type=default"};
+  options.settings = {"sliding_window=3", "+swiglu_alpha=1.5",
+                      "+rope_parameters.rope_type=default"};
   files.config["rope_parameters"] = {{"rope_theta", 10000}};
   files.config.erase("rope_scaling");
   files.write();

@@ -65,6 +65,35 @@ LogicalResult DequantizeOp::verify() {
   return checkShape(*this, "a result", getResult(), getSource().getType().getShape());
 }
 
+LogicalResult DequantizeCodesOp::verify() {
+  auto codes = cast<RankedTensorType>(getCodes().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  bool isInt4 = getFormat() == CodeFormat::int4;
+  if (codes.getElementTypeBitWidth() != (isInt4 ? 32 : 8))
+    return emitOpError() << "expects codes in " << (isInt4 ? "i32 words of eight" : "i8")
+                         << " for the format " << stringifyCodeFormat(getFormat()) << ", got "
+                         << codes;
+  if (getBlock().size() != 2 || getBlock()[0] < 1 || getBlock()[1] < 1)
+    return emitOpError() << "expects the two sizes of a block, each at least 1, got [" << getBlock()
+                         << "]";
+  if (!result.hasStaticShape() || result.getRank() < 2)
+    return emitOpError() << "expects a result of a static shape [..., N, K], got " << result;
+  SmallVector<int64_t> expected(result.getShape());
+  if (isInt4)
+    expected.back() = llvm::divideCeil(expected.back(), int4CodesOfWord);
+  if (failed(checkShape(*this, "codes", getCodes(), expected)))
+    return failure();
+  expected.assign(result.getShape().begin(), result.getShape().end());
+  for (auto [size, block] : llvm::zip_equal(MutableArrayRef(expected).take_back(2), getBlock()))
+    size = llvm::divideCeil(size, block);
+  if (failed(checkShape(*this, "scales", getScales(), expected)))
+    return failure();
+  if (!codes.hasStaticShape() || !cast<RankedTensorType>(getScales().getType()).hasStaticShape())
+    return emitOpError() << "expects codes and scales of static shapes, got " << codes << " and "
+                         << getScales().getType();
+  return success();
+}
+
 LogicalResult RelayoutOp::verify() {
   if (withLayout(getSource().getType(), {}) != withLayout(getResult().getType(), {}))
     return emitOpError() << "expects source and result to differ in layout only, got "

@@ -149,6 +149,15 @@ def MoE_CacheForm : I32EnumAttr<"CacheForm", "where the values of a cache are", 
 }
 def MoE_CacheFormParameter : EnumParameter<MoE_CacheForm>;
 
+def MoE_CodeFormat : I32EnumAttr<"CodeFormat", "what a code of a quantised matrix means", [
+    I32EnumAttrCase<"f8e4m3", 0>,
+    I32EnumAttrCase<"f8e5m2", 1>,
+    I32EnumAttrCase<"int4", 2>]> {
+  let cppNamespace = "::mlir::moec::moe";
+  let genSpecializedAttr = 0;
+}
+def MoE_CodeFormatAttr : EnumAttr<MoE_Dialect, MoE_CodeFormat, "code_format">;
+
 def MoE_GateFunction : I32EnumAttr<"GateFunction", "what a gate multiplies by", [
     I32EnumAttrCase<"sigmoid", 0>,
     I32EnumAttrCase<"silu", 1>]> {

@@ -52,5 +52,7 @@ def MoE_F64Tensor1D : 1DTensorOf<[F64]>;
 def MoE_IndexTensor1D : 1DTensorOf<[I32]>;
 def MoE_IndexTensor2D : 2DTensorOf<[I32]>;
 def MoE_ByteTensor : RankedTensorOf<[I8]>;
+def MoE_CodeTensor : RankedTensorOf<[I8, I32]>;
+def MoE_ScaleTensor : RankedTensorOf<[F32, BF16, F16, I8]>;
 
 #endif

@@ -82,6 +82,37 @@ def MoE_DequantizeOp : MoE_Op<"dequantize", [Pure]> {
   let hasVerifier = 1;
 }
 
+def MoE_DequantizeCodesOp : MoE_Op<"dequantize_codes", [Pure]> {
+  let summary = "codes times the scale of their block, as plain numbers";
+  let description = [{
+    `result[..., n, k] = decode(codes[..., n, k]) * scale(scales[..., n / block[0], k / block[1]])`, each index divided downwards, in
+    f32, rounded once. What `decode` is says the format:
+
+    | format | codes | decode |
+    |---|---|---|
+    | `f8e4m3` | bytes | 1 sign, 4 exponent bits of bias 7, 3 mantissa bits; exponent and mantissa all ones: NaN; no infinities |
+    | `f8e5m2` | bytes | 1 sign, 5 exponent bits of bias 15, 2 mantissa bits; as IEEE 754 has it |
+    | `int4` | words of eight | bits `4 (k mod 8)` and up of word `k / 8`, less 8: -8 to 7 |
+
+    Scales are numbers or bytes; a byte `e` is `2^(e - 127)`, 255 NaN. The last blocks of a row or column may be cut short.
+
+    Constraints: two sizes of a block, at least 1; result `[..., N, K]`, codes likewise, of `int4` `[..., N, ceil(K / 8)]`; scales
+    `[..., ceil(N / block[0]), ceil(K / block[1])]`; all static.
+
+    Example: `%w = moe.dequantize_codes f8e4m3 %c, %s blocks [128, 128] : tensor<576x7168xi8>, tensor<5x56xf32> ->
+    tensor<576x7168xbf16>`
+  }];
+  let arguments = (ins MoE_CodeFormatAttr:$format, MoE_CodeTensor:$codes, MoE_ScaleTensor:$scales, DenseI64ArrayAttr:$block);
+  let results = (outs MoE_FloatTensor:$result);
+  let assemblyFormat = [{
+    $format $codes `,` $scales `blocks` $block attr-dict `:` type($codes) `,` type($scales) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t int4CodesOfWord = 8;
+  }];
+}
+
 def MoE_RelayoutOp : MoE_Op<"relayout", [Pure]> {
   let summary = "the same values in another memory layout";
   let description = [{
