@@ -203,3 +203,10 @@ func.func @gates(%g: tensor<?x8xbf16>, %u: tensor<?x8xf32>) -> tensor<?x8xbf16> 
   %h = moe.gate %g, %u <swiglu, alpha = 1.702, beta = 1.0, limit = 7.0> : tensor<?x8xbf16>, tensor<?x8xf32> -> tensor<?x8xbf16>
   return %h : tensor<?x8xbf16>
 }
+
+// CHECK-LABEL: func.func @residuals
+func.func @residuals(%a: tensor<?x8xbf16>, %b: tensor<?x8xbf16>, %w: tensor<8xf32>) -> tensor<?x8xbf16> {
+  // CHECK: moe.mix_residuals %{{.*}}, %{{.*}} weight(%{{.*}} : tensor<8xf32>) {epsilon = 1.000000e-05 : f64} : tensor<?x8xbf16>, tensor<?x8xbf16> -> tensor<?x8xbf16>
+  %y = moe.mix_residuals %a, %b weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xbf16>, tensor<?x8xbf16> -> tensor<?x8xbf16>
+  return %y : tensor<?x8xbf16>
+}
