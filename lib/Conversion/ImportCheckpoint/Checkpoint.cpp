@@ -312,10 +312,9 @@ void Checkpoint::checkUnused(std::span<const std::string> allowed,
     std::optional<std::int64_t> layer = layers ? getLayer(name) : std::nullopt;
     if (layer && (*layer < layers->first || *layer > layers->second))
       continue;
-    bool isAllowed = std::any_of(allowed.begin(), allowed.end(), [&](const std::string &pattern) {
-      return matchesPattern(pattern, name);
-    });
-    if (tensor.used || isAllowed)
+    auto matches = [&](const std::string &pattern) { return matchesPattern(pattern, name); };
+    if (tensor.used || std::any_of(allowed.begin(), allowed.end(), matches) ||
+        std::any_of(knownUnused.begin(), knownUnused.end(), matches))
       continue;
     hint = "config.json may describe another model; where the tensors are not needed, "
            "--allow-unused=PATTERN accepts them";

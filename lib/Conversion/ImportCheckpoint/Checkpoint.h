@@ -57,6 +57,9 @@ public:
   const CheckpointTensor *take(const std::string &name, std::span<const std::int64_t> shape,
                                std::span<const moert::ElementType> accepted);
 
+  /// Tensors of names that match `pattern` may stay unused: the family knows what they are.
+  void allowUnused(std::string pattern) { knownUnused.push_back(std::move(pattern)); }
+
   void complain(std::string message) { problems.push_back(std::move(message)); }
   /// Complains about tensors that nobody took, that no pattern allows and that are not of a layer
   /// outside of `layers` (the first and the last one), if given.
@@ -87,7 +90,7 @@ private:
   std::map<std::string, std::string, std::less<>> weightMap; // tensor -> shard, from the index
   bool hasIndex = false;
   std::set<std::string, std::less<>> brokenShards;
-  std::vector<std::string> problems;
+  std::vector<std::string> knownUnused, problems;
   std::string hint;
 };
 

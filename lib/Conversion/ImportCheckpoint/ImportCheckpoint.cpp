@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -17,6 +18,7 @@ using moert::JsonView;
 
 ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
   static const ModelFamily families[] = {
+      {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},
@@ -80,7 +82,7 @@ FailureOr<OwningOpRef<ModuleOp>>
 mlir::moec::importCheckpoint(StringRef folder, const ImportCheckpointOptions &options,
                              MLIRContext *context) {
   context->loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
-                       moe::MoEDialect, tensor::TensorDialect>();
+                       math::MathDialect, moe::MoEDialect, tensor::TensorDialect>();
   Location unknown = UnknownLoc::get(context);
   auto fail = [&](const moert::Status &status) -> FailureOr<OwningOpRef<ModuleOp>> {
     std::string text = status.location() + ": " + status.message();

@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -218,10 +219,59 @@ Value ModelBuilder::mergeHeads(StringRef name, Value input) {
   return tensor::CollapseShapeOp::create(builder, at(name), input, headGroups());
 }
 
+Value ModelBuilder::slice(StringRef name, Value input, int64_t first, int64_t count) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at(name), input);
+  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0)),
+      strides(sizes.size(), builder.getIndexAttr(1));
+  offsets.back() = builder.getIndexAttr(first);
+  sizes.back() = builder.getIndexAttr(count);
+  return tensor::ExtractSliceOp::create(builder, at(name), input, offsets, sizes, strides);
+}
+
+Value ModelBuilder::concatenate(StringRef name, ValueRange parts) {
+  int64_t last = cast<RankedTensorType>(parts.front().getType()).getRank() - 1;
+  return tensor::ConcatOp::create(builder, at(name), last, parts);
+}
+
+Value ModelBuilder::repeatHead(StringRef name, Value input, int64_t heads) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<OpFoldResult> sizes = {tokenCount, builder.getIndexAttr(heads),
+                                     builder.getIndexAttr(type.getDimSize(1))};
+  Value empty = tensor::EmptyOp::create(builder, at(name), sizes, type.getElementType());
+  return linalg::BroadcastOp::create(builder, at(name), input, empty, ArrayRef<int64_t>{1})
+      ->getResult(0);
+}
+
+Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
+  auto type = cast<RankedTensorType>(input.getType());
+  Value empty = tensor::EmptyOp::create(
+      builder, at(name), tensor::getMixedSizes(builder, at(name), input), type.getElementType());
+  SmallVector<AffineMap> maps(3, builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  auto body = [](OpBuilder &b, Location loc, ValueRange elements) {
+    Type f32 = b.getF32Type(), narrow = elements.back().getType();
+    auto widen = [&](Value x) -> Value {
+      return x.getType() == f32 ? x : Value(arith::ExtFOp::create(b, loc, f32, x));
+    };
+    Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
+    Value exponential =
+        math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, widen(elements[1])));
+    Value sigmoid =
+        arith::DivFOp::create(b, loc, one, arith::AddFOp::create(b, loc, one, exponential));
+    Value result = arith::MulFOp::create(b, loc, widen(elements[0]), sigmoid);
+    if (narrow != f32)
+      result = arith::TruncFOp::create(b, loc, narrow, result);
+    linalg::YieldOp::create(b, loc, result);
+  };
+  return linalg::GenericOp::create(builder, at(name), empty.getType(), ValueRange{input, gate},
+                                   empty, maps, iterators, body)
+      .getResult(0);
+}
+
 Value ModelBuilder::rope(StringRef name, Value input, const RotaryConfig &rotary) {
   SmallVector<float> frequencies(rotary.frequencies.begin(), rotary.frequencies.end());
   auto attribute = moe::RotaryAttr::get(getContext(), builder.getDenseF32ArrayAttr(frequencies),
-                                        rotary.magnitude, /*offset=*/0, /*interleaved=*/false);
+                                        rotary.magnitude, rotary.offset, rotary.interleaved);
   return moe::RopeOp::create(builder, at(name), input, positions, attribute);
 }
 
@@ -254,10 +304,10 @@ ModelBuilder::Routing ModelBuilder::route(StringRef name, Value logits,
                                           const RouteParameters &parameters) {
   auto op = moe::RouteOp::create(
       builder, at(name), typeLike(logits, parameters.topK, builder.getF32Type()),
-      typeLike(logits, parameters.topK, builder.getI32Type()), logits, /*selection_bias=*/Value(),
+      typeLike(logits, parameters.topK, builder.getI32Type()), logits, parameters.selectionBias,
       moe::ScoreFunctionAttr::get(getContext(), parameters.score),
-      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(1),
-      builder.getI64IntegerAttr(1), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(parameters.groups),
+      builder.getI64IntegerAttr(parameters.topGroups), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
       builder.getF64FloatAttr(parameters.scale));
   return {op.getWeights(), op.getIndices()};
 }

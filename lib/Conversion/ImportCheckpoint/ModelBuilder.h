@@ -60,6 +60,14 @@ public:
   Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);
+  /// Elements [first, first + count) of the last dimension.
+  Value slice(StringRef name, Value input, int64_t first, int64_t count);
+  /// Along the last dimension.
+  Value concatenate(StringRef name, ValueRange parts);
+  /// [tokens, dimension] to [tokens, heads, dimension], the same for each head.
+  Value repeatHead(StringRef name, Value input, int64_t heads);
+  /// input * sigmoid(gate), elementwise, in f32 and rounded once.
+  Value sigmoidGate(StringRef name, Value input, Value gate);
   Value rope(StringRef name, Value input, const RotaryConfig &rotary);
 
   // Attention over a paged cache.
@@ -76,7 +84,8 @@ public:
   // Mixture of experts.
   struct RouteParameters {
     moe::ScoreFunction score = moe::ScoreFunction::softmax;
-    int64_t topK = 1;
+    Value selectionBias; // f32 [experts], may be null
+    int64_t topK = 1, groups = 1, topGroups = 1;
     bool renormalize = false;
     double scale = 1;
   };

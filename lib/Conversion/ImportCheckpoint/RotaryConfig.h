@@ -26,7 +26,9 @@ double yarnMagnitude(double factor, double scale = 1);
 
 struct RotaryConfig {
   std::vector<double> frequencies;
-  double magnitude = 1; // of both cosine and sine
+  double magnitude = 1;     // of both cosine and sine
+  std::int64_t offset = 0;  // of the first element of a head that is rotated
+  bool interleaved = false; // pairs are neighbours, not halves
 };
 
 /// Reads `rope_parameters` or its older spelling `rope_scaling`, and `rope_theta` in either place.
