@@ -20,6 +20,11 @@ ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
   static const ModelFamily families[] = {
       {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
+      {"KimiK3ForConditionalGeneration", "kimi_k3", "language_model.model.embed_tokens.weight",
+       buildKimiK3},
+      {"KimiK31ForConditionalGeneration", "kimi_k31", "language_model.model.embed_tokens.weight",
+       buildKimiK3},
+      {"KimiLinearForCausalLM", "kimi_linear", "model.embed_tokens.weight", buildKimiLinear},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},
   };

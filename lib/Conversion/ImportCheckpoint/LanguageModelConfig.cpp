@@ -13,13 +13,21 @@ LanguageModelConfig readLanguageModelConfig(Checkpoint &checkpoint) {
   JsonView generation = checkpoint.json("generation_config.json");
   JsonView tokenizer = checkpoint.json("tokenizer_config.json");
 
-  result.vocabulary = config["vocab_size"].integer(1, mostTokens).value_or(1);
-  result.maximumTokens =
-      config.optional("max_position_embeddings").integer(1, mostTokens).value_or(0);
+  // A model of more than text has what belongs to the text in a config of its own.
+  JsonView text = config.optional("text_config");
+  if (!text)
+    text = config;
+  result.vocabulary = text["vocab_size"].integer(1, mostTokens).value_or(1);
+  JsonView longest = text.optional("max_position_embeddings");
+  if (!longest)
+    longest = text.optional("model_max_length");
+  result.maximumTokens = longest.integer(1, mostTokens).value_or(0);
 
   auto first = [&](const char *key) {
     JsonView view = generation.optional(key);
-    return view ? view : config.optional(key);
+    if (!view)
+      view = config.optional(key);
+    return view ? view : text.optional(key);
   };
   result.bosToken = first("bos_token_id").integer(0, result.vocabulary - 1).value_or(-1);
   JsonView eos = first("eos_token_id");

@@ -23,20 +23,22 @@ ModelBuilder::ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type ac
   Block *block = step.addEntryBlock();
   builder.setInsertionPointToStart(block);
 
-  auto argument = [&](StringRef name, ArrayRef<StringRef> dims) {
-    SmallVector<int64_t> shape(dims.size(), dynamic);
-    argumentAttributes.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("moe.name", builder.getStringAttr(name)),
-         builder.getNamedAttr("moe.dims", builder.getStrArrayAttr(dims))}));
-    return block->addArgument(RankedTensorType::get(shape, builder.getI32Type()), location);
-  };
-  tokens = argument("tokens", {"tokens"});
-  positions = argument("positions", {"tokens"});
-  tokenSequences = argument("token_sequences", {"tokens"});
-  argument("sequence_offsets", {"sequences + 1"});
-  blockTable = argument("block_table", {"sequences", "blocks"});
-  logitRows = argument("logit_rows", {"rows"});
+  tokens = addArgument("tokens", {"tokens"});
+  positions = addArgument("positions", {"tokens"});
+  tokenSequences = addArgument("token_sequences", {"tokens"});
+  sequenceOffsets = addArgument("sequence_offsets", {"sequences + 1"});
+  blockTable = addArgument("block_table", {"sequences", "blocks"});
+  logitRows = addArgument("logit_rows", {"rows"});
   tokenCount = tensor::DimOp::create(builder, location, tokens, 0);
+}
+
+Value ModelBuilder::addArgument(StringRef name, ArrayRef<StringRef> dims) {
+  SmallVector<int64_t> shape(dims.size(), dynamic);
+  argumentAttributes.push_back(builder.getDictionaryAttr(
+      {builder.getNamedAttr("moe.name", builder.getStringAttr(name)),
+       builder.getNamedAttr("moe.dims", builder.getStrArrayAttr(dims))}));
+  return step.getBody().front().addArgument(RankedTensorType::get(shape, builder.getI32Type()),
+                                            at(name));
 }
 
 SmallVector<int64_t> ModelBuilder::getLayers(int64_t count) {
@@ -154,6 +156,29 @@ Value ModelBuilder::mxfp4Weight(StringRef name, ArrayRef<int64_t> shape) {
   return moe::AssembleBlocksOp::create(builder, at(name), type, codes, scales);
 }
 
+SmallVector<int64_t> ModelBuilder::getTensorShape(StringRef name) const {
+  const CheckpointTensor *tensor = checkpoint.findTensor(name);
+  return tensor && tensor->entry ? llvm::to_vector_of<int64_t>(tensor->entry->shape)
+                                 : SmallVector<int64_t>();
+}
+
+Value ModelBuilder::reshapedWeight(StringRef name, ArrayRef<int64_t> stored,
+                                   ArrayRef<int64_t> shape) {
+  Value tensor = weight(name, stored);
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto flatten = [](int64_t rank) {
+    ReassociationIndices all = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+    return SmallVector<ReassociationIndices>{all};
+  };
+  if (stored.size() > 1)
+    tensor = tensor::CollapseShapeOp::create(builder, at(name), tensor, flatten(stored.size()));
+  if (shape.size() > 1)
+    tensor = tensor::ExpandShapeOp::create(builder, at(name),
+                                           RankedTensorType::get(shape, type.getElementType()),
+                                           tensor, flatten(shape.size()));
+  return tensor;
+}
+
 Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
   Value stored = weight(name, {outer, columns, rows});
   Type elementType = cast<RankedTensorType>(stored.getType()).getElementType();
@@ -190,17 +215,55 @@ Value ModelBuilder::add(StringRef name, Value left, Value right) {
   return arith::AddFOp::create(builder, at(name), left, right);
 }
 
+Value ModelBuilder::sigmoid(StringRef name, Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  Value one = arith::ConstantOp::create(builder, at(name),
+                                        builder.getFloatAttr(type.getElementType(), 1.0));
+  SmallVector<Value> dynamicSizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(i))
+      dynamicSizes.push_back(tensor::DimOp::create(builder, at(name), input, i));
+  Value ones = tensor::SplatOp::create(builder, at(name), type, one, dynamicSizes);
+  Value negated = arith::NegFOp::create(builder, at(name), input);
+  Value exponential = math::ExpOp::create(builder, at(name), negated);
+  return arith::DivFOp::create(builder, at(name), ones,
+                               arith::AddFOp::create(builder, at(name), ones, exponential));
+}
+
+Value ModelBuilder::mixResiduals(StringRef norm, StringRef projection, ValueRange candidates,
+                                 double epsilon) {
+  auto type = cast<RankedTensorType>(candidates.front().getType());
+  int64_t features = type.getShape().back();
+  auto factor = [&](StringRef name, ArrayRef<int64_t> stored) -> Value {
+    Value vector = reshapedWeight((name + ".weight").str(), stored, {features});
+    auto wide = RankedTensorType::get({features}, builder.getF32Type());
+    return vector.getType() == wide
+               ? vector
+               : Value(arith::ExtFOp::create(builder, at(name), wide, vector));
+  };
+  Value scale = factor(norm, {features}), direction = factor(projection, {1, features});
+  Value product = arith::MulFOp::create(builder, at(projection), scale, direction);
+  return moe::MixResidualsOp::create(builder, at(projection), type, candidates, product,
+                                     builder.getF64FloatAttr(epsilon));
+}
+
 Value ModelBuilder::gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation) {
   return moe::GateOp::create(builder, at(name), gate.getType(), gate, up, activation);
 }
 
-Value ModelBuilder::swigluLayer(const std::string &name, Value input, int64_t inner) {
+Value ModelBuilder::gatedLayer(const std::string &name, Value input, int64_t inner,
+                               moe::ActivationAttr activation) {
   int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
   Value gated = linear(name + ".gate_proj", input, inner, /*hasBias=*/false);
   Value up = linear(name + ".up_proj", input, inner, /*hasBias=*/false);
-  auto silu = moe::ActivationAttr::get(getContext(), moe::ActivationKind::silu, 1.0, 0.0, 0.0,
-                                       /*interleaved=*/false);
-  return linear(name + ".down_proj", gate(name, gated, up, silu), features, /*hasBias=*/false);
+  return linear(name + ".down_proj", gate(name, gated, up, activation), features,
+                /*hasBias=*/false);
+}
+
+Value ModelBuilder::swigluLayer(const std::string &name, Value input, int64_t inner) {
+  return gatedLayer(name, input, inner,
+                    moe::ActivationAttr::get(getContext(), moe::ActivationKind::silu, 1.0, 0.0, 0.0,
+                                             /*interleaved=*/false));
 }
 
 static SmallVector<ReassociationIndices> headGroups() { return {{0}, {1, 2}}; }

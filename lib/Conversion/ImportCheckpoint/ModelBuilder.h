@@ -45,6 +45,10 @@ public:
                            ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
+  /// The weight's elements, in order, in another shape. Both shapes have one number of elements.
+  Value reshapedWeight(StringRef name, ArrayRef<int64_t> stored, ArrayRef<int64_t> shape);
+  /// The shape that the checkpoint has of a tensor; empty where it has none.
+  SmallVector<int64_t> getTensorShape(StringRef name) const;
   /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
   Value transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns);
 
@@ -55,8 +59,16 @@ public:
   /// type unless said otherwise.
   Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
   Value add(StringRef name, Value left, Value right);
+  Value sigmoid(StringRef name, Value input);
+  /// Attention residuals: the weight is the product of `norm`.weight [features] and
+  /// `projection`.weight [1, features].
+  Value mixResiduals(StringRef norm, StringRef projection, ValueRange candidates, double epsilon);
   Value gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation);
-  /// silu(gate x) * up x, then down: the plain weights NAME.gate_proj, NAME.up_proj, NAME.down_proj.
+  /// activation(gate x, up x), then down: the plain weights NAME.gate_proj, NAME.up_proj,
+  /// NAME.down_proj.
+  Value gatedLayer(const std::string &name, Value input, int64_t inner,
+                   moe::ActivationAttr activation);
+  /// The same with silu(gate x) * up x.
   Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);
@@ -80,6 +92,25 @@ public:
   Value cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension);
   Value attention(StringRef name, Value query, Value key, Value value, Value cache,
                   const AttentionParameters &parameters);
+
+  // Linear attention, over one slot a sequence in each state; see ModelBuilderRecurrent.cpp.
+  /// One more state of the step; the first one is "state.0".
+  Value state(ArrayRef<int64_t> shape, Type elementType);
+  /// The weight NAME.weight of shape [channels, 1, taps], and silu.
+  Value causalConv(StringRef name, Value input, int64_t taps);
+  /// `input` f32 [tokens, heads, channels]; a_log [at least heads], bias [heads, channels].
+  Value decayGate(StringRef name, Value input, Value aLog, Value bias,
+                  std::optional<double> lowerBound);
+  struct DeltaRuleOperands {
+    Value query, key, value; // [tokens, heads, dimension]
+    Value decay, beta;       // f32 [tokens, heads, key dimension] or [tokens, heads]; [tokens, heads]
+  };
+  /// The result is f32. Queries and keys are made unit vectors first.
+  Value deltaRule(StringRef name, const DeltaRuleOperands &operands, double scale,
+                  double normEpsilon);
+  /// Over each head; the weight NAME.weight [dimension].
+  Value gatedRmsNorm(StringRef name, Value input, Value gate, moe::GateFunction function,
+                     double epsilon);
 
   // Mixture of experts.
   struct RouteParameters {
@@ -109,6 +140,7 @@ public:
 
 private:
   Location at(StringRef name);
+  Value addArgument(StringRef name, ArrayRef<StringRef> dims);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
   Value takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
@@ -126,8 +158,9 @@ private:
   llvm::StringMap<Value> weights;
   SmallVector<Attribute> argumentAttributes;
   Value tokenCount;
-  Value tokens, positions, tokenSequences, blockTable, logitRows;
-  int64_t caches = 0;
+  Value tokens, positions, tokenSequences, sequenceOffsets, blockTable, logitRows;
+  Value stateSlots; // null before the first state
+  int64_t caches = 0, states = 0;
 };
 
 } // namespace mlir::moec

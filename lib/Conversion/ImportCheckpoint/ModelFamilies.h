@@ -20,6 +20,8 @@ struct ModelFamily {
 
 Value buildDeepseekV3(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildKimiK3(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildKimiLinear(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildMixtral(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder);
 

@@ -18,9 +18,10 @@ namespace mlir::moec {
 /// "model.layers.3".
 using BuildBranch = function_ref<Value(const std::string &name, Value normed, int64_t layer)>;
 
-/// The logits, f32.
+/// The logits, f32. Names of tensors begin with `prefix`.
 Value buildPreNormLayers(ModelBuilder &builder, const TransformerConfig &config,
-                         BuildBranch attention, BuildBranch mixture);
+                         BuildBranch attention, BuildBranch mixture,
+                         const std::string &prefix = "");
 
 } // namespace mlir::moec
 

@@ -17,9 +17,9 @@ Value SwigluExperts::build(ModelBuilder &builder, const std::string &name, Value
   ModelBuilder::ExpertWeights weights;
   weights.gateUp = weight(builder, gateUpNames, {inner, hidden}, {experts, 2 * inner, hidden});
   weights.down = weight(builder, downNames, {hidden, inner}, {experts, hidden, inner});
-  auto activation = moe::ActivationAttr::get(builder.getContext(), moe::ActivationKind::silu, 1.0,
-                                             0.0, 0.0, /*interleaved=*/false);
-  return builder.experts(name, x, routing, weights, activation);
+  auto silu = moe::ActivationAttr::get(builder.getContext(), moe::ActivationKind::silu, 1.0, 0.0,
+                                       0.0, /*interleaved=*/false);
+  return builder.experts(name, x, routing, weights, activation ? activation : silu);
 }
 
 Value SwigluExperts::weight(ModelBuilder &builder, ArrayRef<std::string> names,
@@ -30,17 +30,23 @@ Value SwigluExperts::weight(ModelBuilder &builder, ArrayRef<std::string> names,
              : builder.stackedWeight(names, partShape, shape);
 }
 
-void mlir::moec::checkCompressedTensors(const moert::JsonView &config, int64_t hidden,
-                                        int64_t inner, const char *innerKey) {
-  moert::JsonView quantization = config.optional("quantization_config");
+void mlir::moec::checkCompressedTensors(const moert::JsonView &quantization,
+                                        const moert::JsonView &config,
+                                        ArrayRef<std::pair<const char *, int64_t>> sizes) {
   if (!quantization)
     return;
   moert::JsonView format = quantization["format"];
   constexpr std::string_view known = "mxfp4-pack-quantized";
   if (auto name = format.string(); name && *name != known)
     format.complain("expected " + moert::inQuotes(known) + ", found " + moert::inQuotes(*name));
-  for (auto [key, size] : {std::pair("hidden_size", hidden), {innerKey, inner}})
+  for (auto [key, size] : sizes)
     if (size % moe::BlockTensorType::mxfp4BlockSize != 0)
       config[key].complain("expected a multiple of 32, the block size of the MXFP4 experts, found " +
                            std::to_string(size));
+}
+
+void mlir::moec::checkCompressedTensors(const moert::JsonView &config, int64_t hidden,
+                                        int64_t inner, const char *innerKey) {
+  checkCompressedTensors(config.optional("quantization_config"), config,
+                         {{"hidden_size", hidden}, {innerKey, inner}});
 }
