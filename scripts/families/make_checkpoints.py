@@ -5,16 +5,17 @@ it. Needs torch and transformers (5.24):
     scripts/families/make_checkpoints.py test/models/families [NAME ...]
 
 Weights are bf16 numbers, so that a checkpoint is small and f32 computes with exactly the same numbers on both sides. A folder has
-checkpoint/ and reference.safetensors: `tokens`, and `logits` in f32."""
+checkpoint/ and reference.safetensors: `tokens`, `logits` in f32, and of a model that chooses keys `dense_logits` when it chooses all."""
 
 import os
 import shutil
 import sys
 
 import torch
-from safetensors.torch import save_file
-from transformers import (DeepseekV3Config, DeepseekV3ForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig,
-                          MixtralForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM)
+from safetensors.torch import load_file, save_file
+from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM, GlmMoeDsaConfig,
+                          GlmMoeDsaForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig, MixtralForCausalLM,
+                          Qwen3MoeConfig, Qwen3MoeForCausalLM)
 
 COMMON = dict(vocab_size=512, hidden_size=128, num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
               bos_token_id=1, eos_token_id=2)
@@ -46,6 +47,22 @@ def deepseek_v3(**changes):
     return DeepseekV3ForCausalLM(DeepseekV3Config(**LATENT | changes))
 
 
+# Many heads: a score without any positive product is 0, and libraries choose among equal scores as they like.
+INDEXER = dict(index_n_heads=10, index_head_dim=24, index_topk=8)
+
+
+def deepseek_v32(**changes):
+    config = {name: value for name, value in LATENT.items() if name != "rope_interleave"} | INDEXER | changes
+    return DeepseekV32ForCausalLM(DeepseekV32Config(**config))
+
+
+def glm(**changes):
+    config = LATENT | INDEXER | dict(qk_nope_head_dim=48, v_head_dim=40, moe_intermediate_size=32, n_routed_experts=6, num_experts_per_tok=2,
+                                     n_group=1, topk_group=1, rms_norm_eps=1e-5,
+                                     rope_parameters=dict(rope_type="default", rope_theta=1e6)) | changes
+    return GlmMoeDsaForCausalLM(GlmMoeDsaConfig(**config))
+
+
 def kimi_linear():
     types = ["linear_attention"] * 3 + ["full_attention"] * 2
     return KimiLinearForCausalLM(KimiLinearConfig(**COMMON | dict(
@@ -65,6 +82,9 @@ FAMILIES = {
     "deepseek-v3-negative-biases": lambda: deepseek_v3(num_hidden_layers=2, first_k_dense_replace=0, moe_intermediate_size=32),
     "deepseek-v3-plain-queries": lambda: deepseek_v3(num_hidden_layers=2, moe_intermediate_size=32, q_lora_rank=None, n_shared_experts=2,
                                                      n_group=1, topk_group=1, norm_topk_prob=False, rope_interleave=False),
+    "deepseek-v32": deepseek_v32,
+    "glm-moe-dsa": lambda: glm(num_hidden_layers=6, indexer_types=["full", "full", "shared", "shared", "full", "shared"]),
+    "glm-moe-dsa-offset": lambda: glm(num_hidden_layers=4, n_routed_experts=4, indexer_types=None, index_topk_freq=2, index_skip_topk_offset=2),
     "kimi-linear": kimi_linear,
 }
 
@@ -106,6 +126,32 @@ def save(model, place):
     model.save_pretrained(f"{place}/checkpoint", max_shard_size="1500KB")
 
 
+def add_prediction_layer(place, layers):
+    """Some tensors of the layer that publishers store behind the model's."""
+    file = f"{place}/checkpoint/model.safetensors"
+    tensors = load_file(file)
+    for name in ("enorm.weight", "eh_proj.weight", "input_layernorm.weight"):
+        tensors[f"model.layers.{layers}.{name}"] = torch.ones(3).bfloat16()
+    save_file(tensors, file, metadata={"format": "pt"})
+
+
+def find_indexers(model):
+    return [module for module in model.modules() if type(module).__name__.endswith("Indexer")]
+
+
+def check_selection(model, tokens):
+    """What indexers choose is neither everything nor the last positions."""
+    def check(module, inputs, chosen):
+        last = chosen[0, -1].sort().values
+        latest = torch.arange(len(tokens) - len(last), len(tokens))
+        assert len(last) < len(tokens) and len(set(last.tolist()) & set(latest.tolist())) < len(last) / 2, last
+
+    handles = [indexer.register_forward_hook(check) for indexer in find_indexers(model)]
+    model(tokens[None])
+    for handle in handles:
+        handle.remove()
+
+
 def main():
     folder, names = sys.argv[1], sys.argv[2:] or list(FAMILIES)
     for seed, (name, make) in enumerate(FAMILIES.items()):
@@ -115,13 +161,20 @@ def main():
         randomize(model, seed, "negative-biases" in name)
         tokens = torch.randint(0, 512, (96,), generator=torch.Generator().manual_seed(seed))
         with torch.no_grad():
-            logits = model(tokens[None]).logits[0]
+            check_selection(model, tokens)
+            reference = {"tokens": tokens.int(), "logits": model(tokens[None]).logits[0].contiguous()}
+            for indexer in find_indexers(model):
+                indexer.index_topk = len(tokens)
+            if find_indexers(model):
+                reference["dense_logits"] = model(tokens[None]).logits[0].contiguous()
         place = f"{folder}/{name}"
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)
         save(model, place)
-        save_file({"tokens": tokens.int(), "logits": logits.contiguous()}, f"{place}/reference.safetensors")
-        print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, logits {logits.std():.3f}")
+        if name == "glm-moe-dsa-offset":
+            add_prediction_layer(place, model.config.num_hidden_layers)
+        save_file(reference, f"{place}/reference.safetensors")
+        print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, logits {reference['logits'].std():.3f}")
 
 
 main()

@@ -190,6 +190,19 @@ def attention(query, keys, values, positions, sequences, scale, window=0, softca
     return out
 
 
+def select_keys(query, weights, keys, positions, sequences, scale, top_k):
+    """keys[s] [length, dim]. The positions of the largest scores, ascending."""
+    chosen = np.full((len(query), top_k), -1)
+    for t, position in enumerate(positions):
+        with np.errstate(invalid="ignore", over="ignore"):
+            products = query[t] @ keys[sequences[t]][: position + 1].T
+            scores = np.float32(scale * (weights[t][:, None] * np.where(products < 0, 0.0, products)).sum(0))
+        scores = np.where(np.isnan(scores), -np.inf, scores)
+        best = sorted(sorted(range(len(scores)), key=lambda j: (-scores[j], j))[:top_k])
+        chosen[t, : len(best)] = best
+    return chosen
+
+
 def sample(logits, temperature, top_k, top_p, random):
     """One token from one row, by exact integers from the weights on."""
     x = np.where(np.isnan(logits), -np.inf, logits)

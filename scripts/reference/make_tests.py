@@ -13,6 +13,7 @@ import cases_dense
 import cases_recurrent
 import cases_routing
 import cases_sampling
+import cases_sparse
 from mlir_text import write
 
 # Numbers of 16 bits are rounded once on both sides and must be equal; for f32 the mathematical functions of two libraries may
@@ -23,11 +24,11 @@ TOLERANCE = "--relative-tolerance=1e-6 --absolute-tolerance=1e-7"
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
-    for module in (cases_dense, cases_routing, cases_attention, cases_sampling, cases_recurrent):
+    for module in (cases_dense, cases_routing, cases_attention, cases_sampling, cases_recurrent, cases_sparse):
         for name, (generate, aliases) in families(module).items():
             # Each family has a generator of its own, so that a new case does not change the other files.
             cases = list(generate(np.random.default_rng(sum(map(ord, name)))))
-            blocks = " --cache-blocks=24" if name == "attention" else ""
+            blocks = " --cache-blocks=24" if name in ("attention", "select_keys", "latent_attention") else ""
             exact = [case for case in cases if all(dtype != "f32" for dtype, _ in case.results)]
             close = [case for case in cases if case not in exact]
             if close:
@@ -47,6 +48,8 @@ def families(module):
         return {"sample": (module.samples, "")}
     if module is cases_recurrent:
         return {"recurrent": (module.recurrences, "")}
+    if module is cases_sparse:
+        return {"select_keys": (module.selections, ""), "latent_attention": (module.latents, ""), "head_linear": (module.head_products, "")}
     return {"attention": (module.attentions, "")}
 
 

@@ -398,6 +398,108 @@ def attention(p, rng):
     p.results = [("y", y)]
 
 
+class PagedInputs:
+    """Inputs of a step over a paged cache, and the cache after its past."""
+
+    def __init__(self, p, rng, block, cache):
+        self.p, self.rng, self.block, self.cache, self.known = p, rng, block, cache, {}
+        p.caches.append(f'%cache: {cache} {{moe.name = "cache"}}')
+        self.table = p.input("table", "i32", (), lambda tokens: self.step(tokens).table, ("sequences", "blocks"))
+        p.input("pool", "i32", (), lambda tokens: np.zeros(self.step(tokens).pool), ("cache_blocks",))
+        self.old = p.input("old_positions", "i32", (), lambda tokens: self.step(tokens).positions(self.step(tokens).past), ("past",))
+        p.input("old_sequences", "i32", (), lambda tokens: self.step(tokens).sequences(self.step(tokens).past), ("past",))
+        self.new = p.input("positions", "i32", (), lambda tokens: self.step(tokens).positions(self.step(tokens).new))
+        p.input("sequences", "i32", (), lambda tokens: self.step(tokens).sequences(self.step(tokens).new))
+
+    def step(self, tokens):
+        if tokens not in self.known:
+            self.known[tokens] = Step(self.rng, tokens, self.block)
+        return self.known[tokens]
+
+    def append(self, dtype, heads, dims, make):
+        """Appends keys and, with two `dims`, values. make(*shape) -> numbers."""
+        for past, at, kind, sizes in (("old_", "old_positions", self.old, ("past",)), ("", "positions", self.new, ("tokens",))):
+            names, kinds = [], []
+            for name, dim in zip(("keys", "values"), dims):
+                count = (lambda tokens: len(self.step(tokens).past)) if past else (lambda tokens: tokens)
+                kinds.append(self.p.input(past + name, dtype, (heads, dim), lambda tokens, count=count, dim=dim: make(count(tokens), heads, dim), sizes))
+                names.append(f"%{past}{name}")
+            self.p.line(f"moe.kv_append {', '.join(names)} into %cache at (%{at}, %{past}sequences, %table) : "
+                        f"{', '.join([*kinds, self.cache, kind, kind, self.table])}")
+
+    def indices(self, width):
+        """Positions that each token may look at, in any order, with -1 among them and with positions behind the token."""
+        def make(tokens):
+            rows = np.full((tokens, width), -1)
+            for row, position in zip(rows, self.step(tokens).positions(self.step(tokens).new)):
+                chosen = self.rng.permutation(position + 3)[:int(self.rng.integers(0, width + 1))]
+                row[self.rng.permutation(width)[:len(chosen)]] = chosen
+            return rows
+
+        return self.p.input("indices", "i32", (width,), make)
+
+    at = "(%positions, %sequences, %table)"
+
+    def kinds(self):
+        return f"{self.cache}, {self.new}, {self.new}, {self.table}"
+
+
+def sparse_attention(p, rng):
+    """Over keys that hold the values, or with a list of positions, or both."""
+    shared, listed = [(True, False), (True, True), (False, True)][rng.integers(3)]
+    dtype, block = rng.choice(["f32", "bf16", "f16"]), int(rng.choice([4, 16, 20, 64]))
+    heads = 1 if shared and rng.random() < 0.7 else int(rng.choice([1, 2, 3]))
+    queries = heads * int(rng.choice([1, 2, 3, 8, 20, 24]))
+    key_dim = int(rng.choice([5, 24, 80, 128, 576]))
+    value_dim = int(rng.choice([key_dim, key_dim // 2 + 1])) if shared else int(rng.choice([8, 21, 64]))
+    inputs = PagedInputs(p, rng, block, f"!moe.cache<kv_heads = {heads}, key_dim = {key_dim}, value_dim = {value_dim}, block = {block}, "
+                                        f"{rng.choice(['f32', dtype])}{', shared' * shared}>")
+    inputs.append(dtype, heads, (key_dim,) if shared else (key_dim, value_dim), lambda *shape: rng.normal(size=shape))
+    query, y = p.normal("query", dtype, queries, key_dim), tensor(dtype, queries, value_dim)
+    attributes, operands = [f"scale = {1 / np.sqrt(key_dim):.6f}"], ""
+    window, softcap = int(rng.choice([0, 0, 1, 17, 1000])), float(rng.choice([0, 0, 1.5]))
+    attributes += [f"window = {window}"] * bool(window) + [f"softcap = {softcap:.1f}"] * bool(softcap)
+    if dtype == "f32" and rng.random() < 0.4 and key_dim > 8:
+        attributes.append(f"rotary = #moe.rotary<[1.0, 0.25, 0.0625], offset = {rng.choice([0, 2])}{rng.choice(['', ', interleaved'])}>")
+    if rng.random() < 0.4:
+        operands += f" sinks(%sinks : {p.weight('sinks', 'bf16', rng.normal(size=queries))})"
+    if listed:
+        operands += f" indices(%indices : {inputs.indices(int(rng.choice([1, 8, 40, 70])))})"
+    p.line(f"%y = moe.attention %query over %cache at {inputs.at}{operands} {{{', '.join(attributes)}}} : {query}, {inputs.kinds()} -> {y}")
+    p.results = [("y", y)]
+
+
+def select_keys(p, rng):
+    """Small integers, of which every sum is exact: equal scores are equal everywhere. Some keys and queries are no numbers."""
+    dtype, block, heads, dim = rng.choice(["f32", "bf16"]), int(rng.choice([4, 16, 64])), int(rng.choice([1, 3, 4, 9])), int(rng.choice([3, 16, 40, 64]))
+    top_k, spread, odd = int(rng.choice([1, 2, 7, 16, 33, 100])), int(rng.choice([1, 3, 9])), rng.random() < 0.4
+
+    def make(*shape):
+        x = rng.integers(-spread, spread + 1, size=shape).astype(np.float64)
+        if odd:
+            x[rng.random(shape[0]) < 0.3] = np.nan
+            x[rng.random(shape[0]) < 0.1] = 0
+        return x
+
+    inputs = PagedInputs(p, rng, block, f"!moe.cache<kv_heads = 1, key_dim = {dim}, value_dim = 0, block = {block}, {dtype}, shared>")
+    inputs.append(dtype, 1, (dim,), make)
+    query = p.input("query", dtype, (heads, dim), lambda tokens: make(tokens, heads, dim))
+    weights = p.input("weights", "f32", (heads,), lambda tokens: rng.integers(-4, 5, size=(tokens, heads)) * rng.choice([0.5, 65536]))
+    y = tensor("i32", top_k)
+    p.line(f"%y = moe.select_keys %query weights(%weights) over %cache at {inputs.at} {{scale = 0.25, top_k = {top_k}}} : {query}, {weights}, "
+           f"{inputs.kinds()} -> {y}")
+    p.results = [("y", y)]
+
+
+def head_linear(p, rng):
+    dtype, heads, n, k = rng.choice(["f32", "bf16", "f16"]), int(rng.choice([1, 3, 4])), int(rng.choice([1, 16, 33])), int(rng.choice([1, 5, 24, 64]))
+    transposed = rng.random() < 0.5
+    x, y = p.normal("x", dtype, heads, k), tensor(dtype, heads, n)
+    w = p.weight("w", rng.choice(["f32", "bf16"]), rng.normal(size=(heads, k, n) if transposed else (heads, n, k)) / np.sqrt(k))
+    p.line(f"%y = moe.head_linear %x, %w {'{transposed} ' * transposed}: {x}, {w} -> {y}")
+    p.results = [("y", y)]
+
+
 def sample(p, rng):
     """Rows with ties, infinities and numbers that are none; options within and beyond what they can be."""
     width = int(rng.choice([1, 2, 31, 32, 33, 1000, 8193, 20011]))
@@ -514,7 +616,7 @@ def many_choices(p, rng):
 
 
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
-            dequantize, gated_norm, decay, gate, mix_residuals, residual_stack]
+            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, mix_residuals, residual_stack]
 
 
 def make(folder, seed, count):

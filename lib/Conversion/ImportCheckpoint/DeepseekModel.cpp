@@ -58,6 +58,20 @@ void DeepseekModel::readDenseLayers(const JsonView &config) {
     isDense.push_back(layer < first || layer % step != 0);
 }
 
+LightningIndexer DeepseekModel::readIndexer(const JsonView &config, bool interleaved) const {
+  LightningIndexer indexer(config);
+  if (attention.queryRank == 0)
+    (void)config["q_lora_rank"].integer(1, mostFeatures); // complains: indexers' queries are made of it
+  if (indexer.dimension < attention.rotated)
+    config["index_head_dim"].complain("expected at least qk_rope_head_dim = " +
+                                      std::to_string(attention.rotated) + ", found " +
+                                      std::to_string(indexer.dimension));
+  indexer.rotary = attention.rotary;
+  indexer.rotary->interleaved =
+      config.optional("indexer_rope_interleave").boolean().value_or(interleaved);
+  return indexer;
+}
+
 void DeepseekModel::skipPredictionLayers(Checkpoint &checkpoint) const {
   for (int64_t layer = layers; layer < layers + predictionLayers; ++layer)
     checkpoint.allowUnused("model.layers." + std::to_string(layer) + ".*");

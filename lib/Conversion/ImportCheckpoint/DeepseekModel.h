@@ -10,6 +10,7 @@
 #define MOEC_CONVERSION_IMPORTCHECKPOINT_DEEPSEEKMODEL_H
 
 #include "LatentAttention.h"
+#include "LightningIndexer.h"
 #include "SigmoidRouter.h"
 
 namespace mlir::moec {
@@ -23,6 +24,9 @@ struct DeepseekModel : TransformerConfig {
 
   explicit DeepseekModel(const moert::JsonView &config);
 
+  /// An indexer that rotates the first `rotated` elements with the attention's frequencies.
+  /// `interleaved` counts where the config does not say how pairs are formed.
+  LightningIndexer readIndexer(const moert::JsonView &config, bool interleaved) const;
   /// The dense layer or the mixture of layer `layer`, NAME.mlp.
   Value buildFeedForward(ModelBuilder &builder, const std::string &name, Value x,
                          int64_t layer) const;

@@ -19,6 +19,8 @@ using moert::JsonView;
 ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
   static const ModelFamily families[] = {
       {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
+      {"DeepseekV32ForCausalLM", "deepseek_v32", "model.embed_tokens.weight", buildDeepseekV32},
+      {"GlmMoeDsaForCausalLM", "glm_moe_dsa", "model.embed_tokens.weight", buildGlmMoeDsa},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"KimiK3ForConditionalGeneration", "kimi_k3", "language_model.model.embed_tokens.weight",
        buildKimiK3},

@@ -15,46 +15,49 @@ LatentAttention::LatentAttention(const moert::JsonView &config,
       value(readSize(config["v_head_dim"], mostFeatures)),
       scale(1 / std::sqrt(double(plain + rotated))) {}
 
-/// [tokens, heads, plain + rotated]
-Value LatentAttention::buildQuery(ModelBuilder &builder, const std::string &name, Value x) const {
+Value LatentAttention::build(ModelBuilder &builder, const std::string &name, Value x,
+                             ChooseKeys chooseKeys) const {
+  ModelBuilder::AttentionParameters parameters;
+  parameters.scale = scale;
   std::string projection = name + ".q_proj";
+  Value source = x;
   if (queryRank > 0) {
     Value compressed = builder.linear(name + ".q_a_proj", x, queryRank, hasBias);
-    x = builder.rmsNorm(name + ".q_a_layernorm", compressed, epsilon);
+    source = builder.rmsNorm(name + ".q_a_layernorm", compressed, epsilon);
     projection = name + ".q_b_proj";
   }
-  Value flat = builder.linear(projection, x, heads * (plain + rotated), /*hasBias=*/false);
+  if (chooseKeys)
+    parameters.indices = chooseKeys(source);
+  Value flat = builder.linear(projection, source, heads * (plain + rotated), /*hasBias=*/false);
   Value query = builder.splitHeads(projection, flat, heads);
-  if (!rotary)
-    return query;
-  RotaryConfig ofQuery = *rotary;
-  ofQuery.offset = plain;
-  return builder.rope(name, query, ofQuery);
-}
+  Value plainQuery = builder.slice(projection, query, 0, plain);
+  Value rotatedQuery = builder.slice(projection, query, plain, rotated);
 
-Value LatentAttention::build(ModelBuilder &builder, const std::string &name, Value x) const {
-  Value query = buildQuery(builder, name, x);
   std::string compression = name + ".kv_a_proj_with_mqa";
   Value compressed = builder.linear(compression, x, latent + rotated, hasBias);
   Value content = builder.rmsNorm(name + ".kv_a_layernorm",
                                   builder.slice(compression, compressed, 0, latent), epsilon);
-  Value shared = builder.slice(compression, compressed, latent, rotated);
-  if (rotary)
-    shared = builder.mergeHeads(
-        name, builder.rope(name, builder.splitHeads(name, shared, 1), *rotary));
+  Value shared =
+      builder.splitHeads(name, builder.slice(compression, compressed, latent, rotated), 1);
+  if (rotary) {
+    rotatedQuery = builder.rope(name, rotatedQuery, *rotary);
+    shared = builder.rope(name, shared, *rotary);
+  }
 
+  // Of each head: rows that make keys of latents, then rows that make values.
   std::string expansion = name + ".kv_b_proj";
-  Value flat = builder.linear(expansion, content, heads * (plain + value), /*hasBias=*/false);
-  Value expanded = builder.splitHeads(expansion, flat, heads);
-  Value key = builder.concatenate(name, {builder.slice(expansion, expanded, 0, plain),
-                                         builder.repeatHead(name, shared, heads)});
-  Value values = builder.slice(expansion, expanded, plain, value);
+  Value ofHeads = builder.stackedWeight({expansion + ".weight"}, {heads * (plain + value), latent},
+                                        {heads, plain + value, latent});
+  Value toKeys = builder.slice(expansion, ofHeads, 0, plain, /*dimension=*/1);
+  Value toValues = builder.slice(expansion, ofHeads, plain, value, /*dimension=*/1);
 
-  ModelBuilder::AttentionParameters parameters;
-  parameters.scale = scale;
-  Value cache = builder.cache(heads, plain + rotated, value);
-  Value attended = builder.attention(name, query, key, values, cache, parameters);
-  Value merged = builder.mergeHeads(name, attended);
+  Value absorbed = builder.headLinear(expansion, plainQuery, toKeys, /*transposed=*/true);
+  Value cache = builder.cache(1, latent + rotated, latent, moe::CacheForm::shared);
+  Value key = builder.concatenate(name, {builder.splitHeads(name, content, 1), shared});
+  Value latents = builder.attention(name, builder.concatenate(name, {absorbed, rotatedQuery}), key,
+                                    /*value=*/Value(), cache, parameters);
+  Value merged = builder.mergeHeads(
+      name, builder.headLinear(expansion, latents, toValues, /*transposed=*/false));
   if (hasOutputGate) {
     Value gate = builder.linear(name + ".g_proj", x, heads * value, /*hasBias=*/false,
                                 Float32Type::get(builder.getContext()));

@@ -1,7 +1,9 @@
 //===- LatentAttention.h - multi-head latent attention, a block of many families --------------===//
 //
 // Keys and values of all heads are made of one small vector a token, the latent, and of one key part
-// that heads share and that alone is rotated (or nothing is, without `rotary`).
+// that heads share and that alone is rotated (or nothing is, without `rotary`). They are never made:
+// queries are taken into the latent space, attention is over latents, and what it gives is taken out
+// of the latent space ("absorbed"). So a token's row of the cache is its latent and the shared part.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -33,11 +35,12 @@ struct LatentAttention {
   /// Reads the sizes; `scale` is that of a whole key. The rotation is left to the family.
   LatentAttention(const moert::JsonView &config, const TransformerConfig &transformer);
 
-  /// `x` is normed already.
-  Value build(ModelBuilder &builder, const std::string &name, Value x) const;
+  /// Chooses the positions that a token sees, given the queries' latent after its norm.
+  using ChooseKeys = function_ref<Value(Value compressedQuery)>;
 
-private:
-  Value buildQuery(ModelBuilder &builder, const std::string &name, Value x) const;
+  /// `x` is normed already. With `chooseKeys` attention is sparse; queries then need a latent.
+  Value build(ModelBuilder &builder, const std::string &name, Value x,
+              ChooseKeys chooseKeys = {}) const;
 };
 
 } // namespace mlir::moec

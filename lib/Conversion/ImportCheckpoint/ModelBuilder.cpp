@@ -200,6 +200,15 @@ Value ModelBuilder::rmsNorm(StringRef name, Value input, double epsilon) {
   return moe::RMSNormOp::create(builder, at(name), input, scale, builder.getF64FloatAttr(epsilon));
 }
 
+Value ModelBuilder::layerNorm(StringRef name, Value input, double epsilon) {
+  int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
+  Value scale = weight((name + ".weight").str(), {features});
+  std::string biasName = (name + ".bias").str();
+  Value bias = hasTensor(biasName) ? weight(biasName, {features}) : Value();
+  return moe::LayerNormOp::create(builder, at(name), input, scale, bias,
+                                  builder.getF64FloatAttr(epsilon));
+}
+
 Value ModelBuilder::linear(StringRef name, Value input, int64_t features, bool hasBias,
                            Type resultType) {
   int64_t inputs = cast<RankedTensorType>(input.getType()).getShape().back();
@@ -282,12 +291,14 @@ Value ModelBuilder::mergeHeads(StringRef name, Value input) {
   return tensor::CollapseShapeOp::create(builder, at(name), input, headGroups());
 }
 
-Value ModelBuilder::slice(StringRef name, Value input, int64_t first, int64_t count) {
+Value ModelBuilder::slice(StringRef name, Value input, int64_t first, int64_t count,
+                          std::optional<int64_t> dimension) {
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at(name), input);
   SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0)),
       strides(sizes.size(), builder.getIndexAttr(1));
-  offsets.back() = builder.getIndexAttr(first);
-  sizes.back() = builder.getIndexAttr(count);
+  int64_t cut = dimension.value_or(sizes.size() - 1);
+  offsets[cut] = builder.getIndexAttr(first);
+  sizes[cut] = builder.getIndexAttr(count);
   return tensor::ExtractSliceOp::create(builder, at(name), input, offsets, sizes, strides);
 }
 
@@ -296,13 +307,12 @@ Value ModelBuilder::concatenate(StringRef name, ValueRange parts) {
   return tensor::ConcatOp::create(builder, at(name), last, parts);
 }
 
-Value ModelBuilder::repeatHead(StringRef name, Value input, int64_t heads) {
+Value ModelBuilder::headLinear(StringRef name, Value input, Value weight, bool transposed) {
   auto type = cast<RankedTensorType>(input.getType());
-  SmallVector<OpFoldResult> sizes = {tokenCount, builder.getIndexAttr(heads),
-                                     builder.getIndexAttr(type.getDimSize(1))};
-  Value empty = tensor::EmptyOp::create(builder, at(name), sizes, type.getElementType());
-  return linalg::BroadcastOp::create(builder, at(name), input, empty, ArrayRef<int64_t>{1})
-      ->getResult(0);
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
+  auto resultType = RankedTensorType::get({type.getDimSize(0), shape[0], shape[transposed ? 2 : 1]},
+                                          type.getElementType());
+  return moe::HeadLinearOp::create(builder, at(name), resultType, input, weight, transposed);
 }
 
 Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
@@ -338,19 +348,32 @@ Value ModelBuilder::rope(StringRef name, Value input, const RotaryConfig &rotary
   return moe::RopeOp::create(builder, at(name), input, positions, attribute);
 }
 
-Value ModelBuilder::cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension) {
+Value ModelBuilder::cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension,
+                          moe::CacheForm form) {
   std::string name = "kv." + std::to_string(caches++);
   argumentAttributes.push_back(
       builder.getDictionaryAttr({builder.getNamedAttr("moe.name", builder.getStringAttr(name))}));
   auto type = moe::CacheType::get(getContext(), kvHeads, keyDimension, valueDimension, blockTokens,
-                                  activationType);
+                                  activationType, form);
   return step.getBody().front().addArgument(type, at(name));
+}
+
+void ModelBuilder::append(StringRef name, Value key, Value value, Value cache) {
+  moe::KVAppendOp::create(builder, at(name), key, value, cache, positions, tokenSequences,
+                          blockTable, /*rotary=*/moe::RotaryAttr());
+}
+
+Value ModelBuilder::selectKeys(StringRef name, Value query, Value weights, Value key, Value cache,
+                               int64_t topK, double scale) {
+  append(name, key, /*value=*/Value(), cache);
+  return moe::SelectKeysOp::create(builder, at(name), typeLike(query, topK, builder.getI32Type()),
+                                   query, weights, cache, positions, tokenSequences, blockTable,
+                                   builder.getI64IntegerAttr(topK), builder.getF64FloatAttr(scale));
 }
 
 Value ModelBuilder::attention(StringRef name, Value query, Value key, Value value, Value cache,
                               const AttentionParameters &parameters) {
-  moe::KVAppendOp::create(builder, at(name), key, value, cache, positions, tokenSequences,
-                          blockTable, /*rotary=*/moe::RotaryAttr());
+  append(name, key, value, cache);
   auto queryType = cast<RankedTensorType>(query.getType());
   auto cacheType = cast<moe::CacheType>(cache.getType());
   auto resultType = RankedTensorType::get(
@@ -358,7 +381,7 @@ Value ModelBuilder::attention(StringRef name, Value query, Value key, Value valu
       queryType.getElementType());
   return moe::AttentionOp::create(
       builder, at(name), resultType, query, cache, positions, tokenSequences, blockTable,
-      parameters.sinks, /*indices=*/Value(), builder.getF64FloatAttr(parameters.scale),
+      parameters.sinks, parameters.indices, builder.getF64FloatAttr(parameters.scale),
       builder.getI64IntegerAttr(parameters.window), builder.getF64FloatAttr(0.0),
       /*rotary=*/moe::RotaryAttr(), /*strategy=*/StringAttr());
 }

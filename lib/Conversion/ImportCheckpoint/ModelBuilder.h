@@ -55,6 +55,8 @@ public:
   // What each token computes alone: [tokens, ...] to [tokens, ...].
   Value embedding(StringRef name, int64_t vocabulary, int64_t hidden);
   Value rmsNorm(StringRef name, Value input, double epsilon);
+  /// NAME.weight and, if the checkpoint has it, NAME.bias.
+  Value layerNorm(StringRef name, Value input, double epsilon);
   /// name.weight [features, ...] and, with `hasBias`, name.bias. The result is of the activation
   /// type unless said otherwise.
   Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
@@ -72,12 +74,14 @@ public:
   Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);
-  /// Elements [first, first + count) of the last dimension.
-  Value slice(StringRef name, Value input, int64_t first, int64_t count);
+  /// Elements [first, first + count) of the last dimension, or of `dimension`.
+  Value slice(StringRef name, Value input, int64_t first, int64_t count,
+              std::optional<int64_t> dimension = {});
   /// Along the last dimension.
   Value concatenate(StringRef name, ValueRange parts);
-  /// [tokens, dimension] to [tokens, heads, dimension], the same for each head.
-  Value repeatHead(StringRef name, Value input, int64_t heads);
+  /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k] or, transposed,
+  /// [heads, k, n].
+  Value headLinear(StringRef name, Value input, Value weight, bool transposed);
   /// input * sigmoid(gate), elementwise, in f32 and rounded once.
   Value sigmoidGate(StringRef name, Value input, Value gate);
   Value rope(StringRef name, Value input, const RotaryConfig &rotary);
@@ -87,11 +91,17 @@ public:
     double scale = 1;
     int64_t window = 0; // 0: none
     Value sinks;        // may be null
+    Value indices;      // the positions that each token sees; null: all of them
   };
   /// One more cache of the step; the first one is "kv.0".
-  Value cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension);
+  Value cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension,
+              moe::CacheForm form = moe::CacheForm::split);
+  /// Without `value` the cache's keys hold the values.
   Value attention(StringRef name, Value query, Value key, Value value, Value cache,
                   const AttentionParameters &parameters);
+  /// The positions of each token's best keys: see moe.select_keys. Weights are f32 [tokens, heads].
+  Value selectKeys(StringRef name, Value query, Value weights, Value key, Value cache, int64_t topK,
+                   double scale);
 
   // Linear attention, over one slot a sequence in each state; see ModelBuilderRecurrent.cpp.
   /// One more state of the step; the first one is "state.0".
@@ -139,6 +149,7 @@ public:
                                StringRef weightRoot);
 
 private:
+  void append(StringRef name, Value key, Value value, Value cache);
   Location at(StringRef name);
   Value addArgument(StringRef name, ArrayRef<StringRef> dims);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);

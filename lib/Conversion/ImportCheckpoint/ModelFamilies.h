@@ -19,6 +19,8 @@ struct ModelFamily {
 };
 
 Value buildDeepseekV3(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildKimiK3(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildKimiLinear(Checkpoint &checkpoint, ModelBuilder &builder);

@@ -43,12 +43,10 @@ SigmoidRouter::SigmoidRouter(const JsonView &config) {
   JsonView method = config.optional("topk_method");
   if (auto name = method.string(); name && *name != "noaux_tc")
     method.complain("expected 'noaux_tc', found " + moert::inQuotes(*name));
-  if (experts % groups != 0) {
+  if (experts % groups != 0)
     groupsView.complain("expected a divisor of the number of experts, " + std::to_string(experts) +
                         ", found " + std::to_string(groups));
-    groups = 1;
-  }
-  if (topGroups > groups)
+  else if (topGroups > groups)
     topGroupsView.complain("expected at most the number of groups, " + std::to_string(groups) +
                            ", found " + std::to_string(topGroups));
   // Outside of the best groups no expert is chosen.

@@ -17,9 +17,8 @@ public:
     auto attention = dyn_cast<moe::AttentionOp>(op);
     if (!attention || !target.isCPU() || attention.getIndices())
       return false;
-    auto query = attention.getQuery().getType();
-    return !query.isDynamicDim(1) &&
-           AttentionShape::supportsBlock(attention.getCache().getType().getBlock());
+    moe::CacheType cache = attention.getCache().getType();
+    return !cache.isShared() && AttentionShape::supportsBlock(cache.getBlock());
   }
   int getBenefit(Operation *, const TargetDescription &) const override { return 1; }
 

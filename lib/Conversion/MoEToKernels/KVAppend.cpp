@@ -1,7 +1,8 @@
 //===- KVAppend.cpp - strategy that writes keys and values into a paged cache -----------------===//
 //
 // A workgroup takes a few tokens with all their heads: sines and cosines are computed once a token.
-// Keys go to memory transposed, one element a cache line apart; values as they are.
+// Keys go to memory transposed, one element a cache line apart; values, and keys of a shared cache, as
+// they are.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -21,10 +22,17 @@ public:
   KVAppendKernel(CodeBuilder &code, moe::KVAppendOp op, ValueRange operands, Value scratch,
                  const TargetDescription &target)
       : code(code), cacheType(op.getCache().getType()), lanes(target.getVectorBytes() / 4),
-        keys(operands[0]), values(operands[1]), cache(operands[2]), positions(operands[3]),
-        tokenSequences(operands[4]), blockTable(operands[5]), allocator(code, scratch),
+        keys(operands[0]), allocator(code, scratch),
         rotary(op.getRotaryAttr(), lanes, allocator),
-        rows(allocator.allocate({1, cacheType.getKeyDim()}, code.getF32Type())) {}
+        rows(allocator.allocate({1, cacheType.getKeyDim()}, code.getF32Type())) {
+    unsigned next = 1;
+    if (op.getValue())
+      values = operands[next++];
+    cache = operands[next++];
+    positions = operands[next++];
+    tokenSequences = operands[next++];
+    blockTable = operands[next];
+  }
 
   void build(Value workgroup) {
     rotary.layDownFrequencies(code);
@@ -51,7 +59,8 @@ private:
           rotary.setPosition(code, code.toInt32(position));
         code.loop(0, cacheType.getKvHeads(), 1, [&](Value head) {
           appendKey(token, head, block, slot);
-          appendValue(token, head, block, slot);
+          if (values)
+            appendValue(token, head, block, slot);
         });
       });
     });
@@ -69,6 +78,15 @@ private:
       rotary.rotate(code, rows, zero);
       source = rows;
       prefix = {zero};
+    }
+    if (cacheType.isShared()) {
+      Value base = code.mul(code.add(code.mul(head, cacheType.getBlock()), slot), dim);
+      code.panels(dim, lanes, [&](Value i, int64_t width) {
+        SmallVector<Value> from(prefix);
+        from.push_back(i);
+        code.storeFloats(code.loadFloats(source, from, width), cache, {block, code.add(base, i)});
+      });
+      return;
     }
     Value column = code.add(code.mul(head, dim * cacheType.getBlock()), slot);
     code.loop(0, dim, 1, [&](Value i) {

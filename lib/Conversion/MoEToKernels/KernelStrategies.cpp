@@ -12,6 +12,8 @@ using namespace mlir::moec;
 ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
   static const KernelStrategy *const strategies[] = {
       &getAttentionStrategy(),
+      &getAttentionOverRowsStrategy(),
+      &getSelectKeysStrategy(),
       &getKVAppendStrategy(),
       &getRouteStrategy(),
       &getGroupTokensStrategy(),
@@ -26,6 +28,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getRelayoutBlocksStrategy(),
       &getRelayoutDenseStrategy(),
       &getCUDAAttentionStrategy(),
+      &getCUDASelectKeysStrategy(),
       &getCUDAKVAppendStrategy(),
       &getCUDARouteStrategy(),
       &getCUDASerialRouteStrategy(),

@@ -8,6 +8,8 @@
 namespace mlir::moec {
 
 const KernelStrategy &getAttentionStrategy();
+const KernelStrategy &getAttentionOverRowsStrategy();
+const KernelStrategy &getSelectKeysStrategy();
 const KernelStrategy &getKVAppendStrategy();
 const KernelStrategy &getRouteStrategy();
 const KernelStrategy &getGroupTokensStrategy();

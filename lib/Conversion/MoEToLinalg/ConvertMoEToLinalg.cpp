@@ -16,6 +16,7 @@ using namespace mlir::moec;
 void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateDecayGateToLinalgPatterns(patterns);
   populateGateToLinalgPatterns(patterns);
+  populateHeadLinearToLinalgPatterns(patterns);
   populateMixResidualsToLinalgPatterns(patterns);
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);

@@ -189,7 +189,8 @@ void StepBuilder::addArguments() {
   for (auto [layer, match] : llvm::enumerate(matches)) {
     Type element = getElementTypeOrSelf(match.keys.concat.getType());
     auto type = moe::CacheType::get(function.getContext(), match.keys.heads, match.keys.channels,
-                                    match.values.channels, blockTokens, element);
+                                    match.values.channels, blockTokens, element,
+                                    moe::CacheForm::split);
     caches.push_back(add("kv." + std::to_string(layer), type, {}));
   }
   // The graph goes on reading [1, tokens] integers.

@@ -40,7 +40,7 @@ static LogicalResult convert(func::FuncOp function, Type wanted) {
     if (auto cache = dyn_cast<moe::CacheType>(argument.getType()))
       argument.setType(moe::CacheType::get(function.getContext(), cache.getKvHeads(),
                                            cache.getKeyDim(), cache.getValueDim(), cache.getBlock(),
-                                           wanted));
+                                           wanted, cache.getForm()));
   // What is computed from weights alone stays as the file has it.
   DenseSet<Value> fixed;
   LogicalResult result = success();

@@ -1036,3 +1036,104 @@ func.func @mix_nothing(%w: tensor<8xf32>) -> tensor<?x8xf32> {
   %y = "moe.mix_residuals"(%w) {epsilon = 1.0e-5} : (tensor<8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// -----
+
+// expected-error@+1 {{expects a value_dim of at most key_dim = 8 in a cache of form 'shared', got 9}}
+func.func private @shared_value(!moe.cache<kv_heads = 1, key_dim = 8, value_dim = 9, block = 16, f32, shared>)
+
+// -----
+
+func.func @append_values_to_shared(%k: tensor<?x1x8xf32>, %v: tensor<?x1x4xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects no values for a cache of form 'shared'}}
+  moe.kv_append %k, %v into %c at (%p, %s, %b) : tensor<?x1x8xf32>, tensor<?x1x4xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @append_without_values(%k: tensor<?x1x8xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects values for a cache of form 'split'}}
+  moe.kv_append %k into %c at (%p, %s, %b) : tensor<?x1x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @select_split_cache(%q: tensor<?x3x8xf32>, %w: tensor<?x3xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a cache of form 'shared' with one kv_head, got '!moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32>'}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 5} : tensor<?x3x8xf32>, tensor<?x3xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x5xi32>
+  return
+}
+
+// -----
+
+func.func @select_two_heads(%q: tensor<?x3x8xf32>, %w: tensor<?x3xf32>, %c: !moe.cache<kv_heads = 2, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a cache of form 'shared' with one kv_head}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 5} : tensor<?x3x8xf32>, tensor<?x3xf32>, !moe.cache<kv_heads = 2, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x5xi32>
+  return
+}
+
+// -----
+
+func.func @select_no_keys(%q: tensor<?x3x8xf32>, %w: tensor<?x3xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects top_k of 1 to 4096, got 0}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 0} : tensor<?x3x8xf32>, tensor<?x3xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x0xi32>
+  return
+}
+
+// -----
+
+func.func @select_too_many(%q: tensor<?x3x8xf32>, %w: tensor<?x3xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects top_k of 1 to 4096, got 4097}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 4097} : tensor<?x3x8xf32>, tensor<?x3xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4097xi32>
+  return
+}
+
+// -----
+
+func.func @select_query(%q: tensor<?x3x6xf32>, %w: tensor<?x3xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects query of shape [?, 3, 8], got [?, 3, 6]}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 5} : tensor<?x3x6xf32>, tensor<?x3xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x5xi32>
+  return
+}
+
+// -----
+
+func.func @select_weights(%q: tensor<?x3x8xf32>, %w: tensor<?x2xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects weights of shape [?, 3], got [?, 2]}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 5} : tensor<?x3x8xf32>, tensor<?x2xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x5xi32>
+  return
+}
+
+// -----
+
+func.func @select_result(%q: tensor<?x3x8xf32>, %w: tensor<?x3xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects result of shape [?, 5], got [?, 4]}}
+  %i = moe.select_keys %q weights(%w) over %c at (%p, %s, %b) {scale = 1.0, top_k = 5} : tensor<?x3x8xf32>, tensor<?x3xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4xi32>
+  return
+}
+
+// -----
+
+func.func @head_linear_input(%x: tensor<?x4x8xf32>, %w: tensor<4x3x7xf32>) {
+  // expected-error@+1 {{expects input of shape [?, 4, 7], got [?, 4, 8]}}
+  %y = moe.head_linear %x, %w : tensor<?x4x8xf32>, tensor<4x3x7xf32> -> tensor<?x4x3xf32>
+  return
+}
+
+// -----
+
+func.func @head_linear_transposed(%x: tensor<?x4x8xf32>, %w: tensor<4x3x8xf32>) {
+  // expected-error@+1 {{expects input of shape [?, 4, 3], got [?, 4, 8]}}
+  %y = moe.head_linear %x, %w {transposed} : tensor<?x4x8xf32>, tensor<4x3x8xf32> -> tensor<?x4x3xf32>
+  return
+}
+
+// -----
+
+func.func @head_linear_result(%x: tensor<?x4x8xf32>, %w: tensor<4x3x8xf32>) {
+  // expected-error@+1 {{expects result of shape [?, 4, 3], got [?, 4, 2]}}
+  %y = moe.head_linear %x, %w : tensor<?x4x8xf32>, tensor<4x3x8xf32> -> tensor<?x4x2xf32>
+  return
+}

@@ -210,3 +210,31 @@ func.func @residuals(%a: tensor<?x8xbf16>, %b: tensor<?x8xbf16>, %w: tensor<8xf3
   %y = moe.mix_residuals %a, %b weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xbf16>, tensor<?x8xbf16> -> tensor<?x8xbf16>
   return %y : tensor<?x8xbf16>
 }
+
+!latents = !moe.cache<kv_heads = 1, key_dim = 12, value_dim = 8, block = 16, bf16, shared>
+!index_keys = !moe.cache<kv_heads = 1, key_dim = 4, value_dim = 0, block = 16, f32, shared>
+
+// CHECK-LABEL: func.func @sparse_attention
+// CHECK-SAME: !moe.cache<kv_heads = 1, key_dim = 12, value_dim = 8, block = 16, bf16, shared>
+func.func @sparse_attention(%q: tensor<?x6x12xf32>, %k: tensor<?x1x12xf32>, %iq: tensor<?x3x4xf32>, %ik: tensor<?x1x4xf32>, %w: tensor<?x3xf32>,
+    %latents: !latents, %keys: !index_keys, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) -> tensor<?x6x8xf32> {
+  // CHECK: moe.kv_append %{{.*}} into %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) : tensor<?x1x12xf32>, !moe.cache<kv_heads = 1, key_dim = 12,
+  moe.kv_append %k into %latents at (%p, %s, %b) : tensor<?x1x12xf32>, !latents, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>
+  moe.kv_append %ik into %keys at (%p, %s, %b) : tensor<?x1x4xf32>, !index_keys, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>
+  // CHECK: moe.select_keys %{{.*}} weights(%{{.*}}) over %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) {scale = 5.000000e-01 : f64, top_k = 7 : i64} :
+  // CHECK-SAME: -> tensor<?x7xi32>
+  %i = moe.select_keys %iq weights(%w) over %keys at (%p, %s, %b) {scale = 0.5, top_k = 7}
+      : tensor<?x3x4xf32>, tensor<?x3xf32>, !index_keys, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x7xi32>
+  %y = moe.attention %q over %latents at (%p, %s, %b) indices(%i : tensor<?x7xi32>) {scale = 0.25}
+      : tensor<?x6x12xf32>, !latents, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x6x8xf32>
+  return %y : tensor<?x6x8xf32>
+}
+
+// CHECK-LABEL: func.func @head_products
+func.func @head_products(%x: tensor<?x4x8xbf16>, %w: tensor<4x3x8xbf16>) -> tensor<?x4x8xbf16> {
+  // CHECK: moe.head_linear %{{.*}}, %{{.*}} : tensor<?x4x8xbf16>, tensor<4x3x8xbf16> -> tensor<?x4x3xbf16>
+  %y = moe.head_linear %x, %w : tensor<?x4x8xbf16>, tensor<4x3x8xbf16> -> tensor<?x4x3xbf16>
+  // CHECK: moe.head_linear %{{.*}}, %{{.*}} {transposed} :
+  %z = moe.head_linear %y, %w {transposed} : tensor<?x4x3xbf16>, tensor<4x3x8xbf16> -> tensor<?x4x8xbf16>
+  return %z : tensor<?x4x8xbf16>
+}

@@ -33,7 +33,7 @@ void RotaryCase::apply(std::vector<double> &row, int64_t position) const {
 std::string AttentionCase::getCacheTypeText() const {
   return "!moe.cache<kv_heads = " + std::to_string(kvHeads) +
          ", key_dim = " + std::to_string(keyDim) + ", value_dim = " + std::to_string(valueDim) +
-         ", block = " + std::to_string(block) + ", " + cacheType + ">";
+         ", block = " + std::to_string(block) + ", " + cacheType + (shared ? ", shared>" : ">");
 }
 
 static std::string number(double value) {
@@ -55,15 +55,20 @@ KernelText AttentionCase::describeAttention(std::string tokens) const {
                  tensorArgument("?x?xi32")};
   if (sinks)
     text.inputs.push_back(tensorArgument(std::to_string(heads) + "xf32"));
+  if (indexWidth)
+    text.inputs.push_back(tensorArgument(tokens + "x" + std::to_string(indexWidth) + "xi32"));
   text.outputs = {tensorArgument(shape(heads, valueDim))};
   text.op = "%r0 = moe.attention %0 over %1 at (%2, %3, %4) ";
   if (sinks)
     text.op += "sinks(%5 : " + text.inputs[5].value + ") ";
+  if (indexWidth)
+    text.op += "indices(%" + std::to_string(text.inputs.size() - 1) + " : " +
+               text.inputs.back().value + ") ";
   text.op += "{scale = " + number(scale) + ", window = " + std::to_string(window) +
              ", softcap = " + number(softcap);
   if (!rotary.empty())
     text.op += ", rotary = " + rotary[0].print();
-  text.op += ", strategy = \"cpu.attention\"} : ";
+  text.op += ", strategy = \"" + strategy + "\"} : ";
   for (int i = 0; i < 5; ++i)
     text.op += (i ? ", " : "") + text.inputs[i].value;
   text.op += " -> " + text.outputs[0].value;
@@ -92,10 +97,14 @@ KernelText AttentionCase::describeAppend(std::string tokens) const {
 }
 
 int64_t moec_test::keyElement(const AttentionCase &shape, int64_t head, int64_t slot, int64_t i) {
+  if (shape.shared || shape.strategy.starts_with("cuda."))
+    return (head * shape.block + slot) * shape.keyDim + i;
   return (head * shape.keyDim + i) * shape.block + slot;
 }
 
 int64_t moec_test::valueElement(const AttentionCase &shape, int64_t head, int64_t slot, int64_t i) {
+  if (shape.shared)
+    return keyElement(shape, head, slot, i);
   int64_t keys = shape.kvHeads * shape.keyDim * shape.block;
   return keys + (head * shape.block + slot) * shape.valueDim + i;
 }
@@ -117,6 +126,21 @@ AttentionStep::AttentionStep(const AttentionCase &shape, const std::vector<Seque
     fillSequence(i);
   for (int64_t head = 0; head < shape.heads; ++head)
     sinks.set(head, 0.7 * head - 1);
+  chooseIndices();
+}
+
+/// A token's list has positions in any order, some behind the token, and -1 anywhere.
+void AttentionStep::chooseIndices() {
+  for (int64_t token = 0; shape.indexWidth && token < getTokens(); ++token) {
+    std::mt19937 generator(sequences[tokenSequences[token]].seed * 300007u + positions[token]);
+    std::vector<int32_t> all(positions[token] + 3);
+    std::iota(all.begin(), all.end(), 0);
+    std::shuffle(all.begin(), all.end(), generator);
+    all.resize(std::min<size_t>(all.size(), generator() % (shape.indexWidth + 1)));
+    all.resize(shape.indexWidth, -1);
+    std::shuffle(all.begin(), all.end(), generator);
+    indices.insert(indices.end(), all.begin(), all.end());
+  }
 }
 
 void AttentionStep::layOutBlocks(unsigned seed) {
@@ -145,11 +169,12 @@ void AttentionStep::fillSequence(int64_t index) {
   std::normal_distribution<double> normal;
   for (int64_t p = 0; p < sequence.context; ++p) {
     std::mt19937 generator(sequence.seed * 100003u + p);
+    normal.reset(); // it makes two numbers at a time
     int64_t base = blockElement(index, p);
     for (int64_t head = 0; head < shape.kvHeads; ++head) {
       for (int64_t i = 0; i < shape.keyDim; ++i)
         cache.set(base + keyElement(shape, head, p % shape.block, i), normal(generator));
-      for (int64_t i = 0; i < shape.valueDim; ++i)
+      for (int64_t i = 0; !shape.shared && i < shape.valueDim; ++i)
         cache.set(base + valueElement(shape, head, p % shape.block, i), normal(generator));
     }
   }
@@ -157,6 +182,7 @@ void AttentionStep::fillSequence(int64_t index) {
     if (tokenSequences[token] != index)
       continue;
     std::mt19937 generator(sequence.seed * 200003u + positions[token]);
+    normal.reset();
     int64_t elements = shape.heads * shape.keyDim;
     for (int64_t i = 0; i < elements; ++i)
       query.set(token * elements + i, normal(generator));
@@ -176,6 +202,8 @@ std::vector<Binding> AttentionStep::getBindings(TestBuffer &result) {
                                    {blockTable.data(), {count, tableBlocks}}};
   if (shape.sinks)
     bindings.push_back({sinks.data(), {}});
+  if (shape.indexWidth)
+    bindings.push_back({indices.data(), {tokens}});
   bindings.push_back({result.data(), {tokens}});
   return bindings;
 }
@@ -212,14 +240,18 @@ void AttentionStep::setToken(int64_t sequence, int64_t position, double key, dou
 
 bool AttentionStep::sees(int64_t token, int64_t sequence, int64_t position) const {
   int64_t distance = positions[token] - position;
+  auto list = indices.begin() + token * shape.indexWidth;
   return tokenSequences[token] == sequence && distance >= 0 &&
-         (shape.window == 0 || distance < shape.window);
+         (shape.window == 0 || distance < shape.window) &&
+         (shape.indexWidth == 0 ||
+          std::find(list, list + shape.indexWidth, position) != list + shape.indexWidth);
 }
 
 std::vector<double> AttentionStep::computeRow(int64_t token, int64_t head) const {
   int64_t position = positions[token], sequence = tokenSequences[token];
   int64_t kvHead = head / (shape.heads / shape.kvHeads);
-  std::vector<double> row(shape.keyDim), result(shape.valueDim, 0.0), scores;
+  std::vector<double> row(shape.keyDim), result(shape.valueDim, 0.0);
+  std::vector<std::pair<int64_t, double>> scores; // of positions that the token sees
   for (int64_t i = 0; i < shape.keyDim; ++i)
     row[i] = query.get((token * shape.heads + head) * shape.keyDim + i);
   if (!shape.rotary.empty())
@@ -228,18 +260,20 @@ std::vector<double> AttentionStep::computeRow(int64_t token, int64_t head) const
   int64_t first = shape.window > 0 ? std::max<int64_t>(0, position - shape.window + 1) : 0;
   double maximum = shape.sinks ? sinks.get(head) : -INFINITY;
   for (int64_t p = first; p <= position; ++p) {
+    if (!sees(token, sequence, p))
+      continue;
     double score = 0;
     for (int64_t i = 0; i < shape.keyDim; ++i)
       score += row[i] * keyAt(sequence, p, kvHead, i);
     score *= shape.scale;
     if (shape.softcap != 0)
       score = shape.softcap * std::tanh(score / shape.softcap);
-    scores.push_back(score);
+    scores.push_back({p, score});
     maximum = std::max(maximum, score);
   }
   double sum = shape.sinks ? std::exp(sinks.get(head) - maximum) : 0;
-  for (int64_t p = first; p <= position; ++p) {
-    double weight = std::exp(scores[p - first] - maximum);
+  for (auto [p, score] : scores) {
+    double weight = std::exp(score - maximum);
     sum += weight;
     for (int64_t i = 0; i < shape.valueDim; ++i)
       result[i] += weight * valueAt(sequence, p, kvHead, i);

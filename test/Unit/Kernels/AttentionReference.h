@@ -27,8 +27,13 @@ struct AttentionCase {
   bool sinks = false;
   std::string cacheType = "f32", queryType = "f32";
   std::vector<RotaryCase> rotary = {}; ///< none or one
+  bool shared = false;                 ///< keys hold the values
+  int64_t indexWidth = 0;              ///< of the list of positions; 0: there is none
+  std::string strategy = "cpu.attention";
 
-  int64_t getBlockElements() const { return kvHeads * block * (keyDim + valueDim); }
+  int64_t getBlockElements() const {
+    return kvHeads * block * (keyDim + (shared ? 0 : valueDim));
+  }
   std::string getCacheTypeText() const;
   KernelText describeAttention(std::string tokens) const;
   KernelText describeAppend(std::string tokens) const;
@@ -73,8 +78,10 @@ public:
   std::vector<int32_t> positions, tokenSequences, blockTable;
   int64_t tableBlocks = 0, poolBlocks = 0;
   TestBuffer cache, query, sinks;
+  std::vector<int32_t> indices; ///< [tokens][indexWidth]
 
 private:
+  void chooseIndices();
   void layOutBlocks(unsigned seed);
   void fillSequence(int64_t index);
   /// The first element of the block that a position lies in.

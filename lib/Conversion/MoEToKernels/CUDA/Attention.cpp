@@ -6,13 +6,11 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "../Strategies.h"
-#include "../VectorCode.h"
-#include "PagedCache.h"
+#include "LaneRows.h"
 #include "RotaryElement.h"
 #include "Strategies.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::moec;
@@ -23,40 +21,26 @@ constexpr int64_t threads = 256;
 /// Below every score that occurs, finite itself: differences of scores are numbers.
 constexpr double lowestScore = -1e30;
 
-/// How a key or a value lies over lanes: `lanes` of them hold it together, `width` neighbours each,
-/// and again for each part of a longer row.
-struct LaneLayout {
-  int64_t lanes, width;
-
-  int64_t getPartSize() const { return lanes * width; }
-  int64_t countParts(int64_t size) const { return llvm::divideCeil(size, getPartSize()); }
-
-  /// Eight lanes with whole 16-byte accesses where rows allow it; else the warp, element by element.
-  static LaneLayout get(moe::CacheType type) {
-    LaneLayout wide = {8, 8};
-    bool fits = type.getKeyDim() % wide.getPartSize() == 0 &&
-                type.getValueDim() % wide.getPartSize() == 0 && type.getKeyDim() <= 256 &&
-                type.getValueDim() <= 256;
-    return fits ? wide : LaneLayout{BlockCode::warpSize, 1};
-  }
-};
-
 class AttentionBlock {
 public:
   AttentionBlock(BlockCode &code, moe::AttentionOp op, ValueRange operands, Value result)
-      : code(code), op(op), type(op.getCache().getType()), layout(LaneLayout::get(type)),
+      : code(code), op(op), type(op.getCache().getType()),
         heads(op.getQuery().getType().getDimSize(1)), query(operands[0]), positions(operands[2]),
-        tokenSequences(operands[3]), sinks(op.getSinks() ? operands[5] : Value()), result(result),
-        cache(type, operands[1], operands[4]), keyDim(type.getKeyDim()),
-        valueDim(type.getValueDim()), groupsOfWarp(BlockCode::warpSize / layout.lanes),
-        groups(code.getWarps() * groupsOfWarp) {}
+        tokenSequences(operands[3]), result(result), rows(code, type, operands[1], operands[4]),
+        layout(rows.getLayout()), keyDim(type.getKeyDim()), valueDim(type.getValueDim()),
+        groups(rows.countGroups()) {
+    unsigned next = 5;
+    if (op.getSinks())
+      sinks = operands[next++];
+    if (op.getIndices())
+      indices = operands[next];
+  }
 
   void build(Value workgroup) {
     token = code.divide(workgroup, heads);
     head = code.remainder(workgroup, heads);
     kvHead = code.divide(head, heads / type.getKvHeads());
     position = code.loadInt(positions, token);
-    firstOfLane = code.mul(code.remainder(code.lane(), layout.lanes), layout.width);
     loadQuery();
     join(visitKeys());
   }
@@ -84,28 +68,49 @@ private:
       first = code.maximum(code.sub(end, code.index(op.getWindow())), first);
     SmallVector<Value> initial = {code.float32(lowestScore), code.float32(0)};
     initial.append(layout.countParts(valueDim), code.floatSplat(0, layout.width));
+    // Entries of the list of positions, or positions from the first.
+    Value entries = indices ? code.dim(indices, 1) : code.sub(end, first);
     // All groups of a warp make as many steps: they exchange values.
-    Value firstOfWarp = code.add(first, code.mul(code.warp(), groupsOfWarp));
+    int64_t groupsOfWarp = BlockCode::warpSize / layout.lanes;
+    Value firstOfWarp = code.mul(code.warp(), groupsOfWarp);
     Value group = code.divide(code.lane(), layout.lanes);
-    return code.loop(firstOfWarp, end, groups, initial,
+    return code.loop(firstOfWarp, entries, groups, initial,
                      [&](Value start, ValueRange carried) -> SmallVector<Value> {
-                       Value other = code.add(start, group);
-                       PagedCache::Place place = cache.find(code, sequence, other);
-                       place.known = code.both(place.known, code.isWithin(other, end));
+                       Value other = getPosition(code.add(start, group), entries, first);
+                       PagedCache::Place place = rows.getCache().find(code, sequence, other);
+                       Value isSeen =
+                           code.both(code.compare(arith::CmpIPredicate::sge, other, first),
+                                     code.compare(arith::CmpIPredicate::slt, other, end));
+                       place.known = code.both(place.known, isSeen);
                        return visitKey(place, carried);
                      });
   }
 
+  /// The position of entry `entry`; -1 behind the last one.
+  Value getPosition(Value entry, Value entries, Value first) {
+    Value isThere = code.isWithin(entry, entries), none = code.index(-1);
+    if (!indices)
+      return code.select(isThere, code.add(first, entry), none);
+    return code.choose(
+        isThere, {code.getIndexType()},
+        [&]() -> SmallVector<Value> { return {code.loadIndex(indices, {token, entry})}; },
+        [&]() -> SmallVector<Value> { return {none}; })[0];
+  }
+
   SmallVector<Value> visitKey(PagedCache::Place place, ValueRange carried) {
-    SmallVector<Value> keys = loadRow(place, keyDim, [&](Value i) {
-      return cache.getKeyIndex(code, kvHead, place.slot, i);
+    SmallVector<Value> keys = rows.loadRow(place, keyDim, [&](Value i) {
+      return rows.getCache().getKeyIndex(code, kvHead, place.slot, i);
     });
-    SmallVector<Value> values = loadRow(place, valueDim, [&](Value i) {
-      return cache.getValueIndex(code, kvHead, place.slot, i);
-    });
+    SmallVector<Value> values;
+    if (type.isShared())
+      values.assign(keys.begin(), keys.begin() + layout.countParts(valueDim));
+    else
+      values = rows.loadRow(place, valueDim, [&](Value i) {
+        return rows.getCache().getValueIndex(code, kvHead, place.slot, i);
+      });
     Value products = code.floatSplat(0, layout.width);
     for (auto [part, key] : llvm::enumerate(keys))
-      products = code.fma(key, loadScaled(part), products);
+      products = code.fma(key, rows.loadPart(scaled, {}, part, keyDim), products);
     Value score = code.sumOverLanes(code.sumLanes(products), layout.lanes);
     if (double cap = op.getSoftcap().convertToDouble(); cap != 0) {
       Value tanh = math::TanhOp::create(code, code.getLoc(), code.divide(score, code.float32(cap)));
@@ -122,49 +127,6 @@ private:
     return next;
   }
 
-  Value getElement(int64_t part) { return code.add(firstOfLane, part * layout.getPartSize()); }
-
-  /// This lane's parts of a row of the cache; zeros where the place is unknown or the row has ended.
-  SmallVector<Value> loadRow(PagedCache::Place place, int64_t size,
-                             function_ref<Value(Value i)> getIndex) {
-    SmallVector<Value> parts;
-    VectorType vector = code.floatVector(layout.width);
-    for (int64_t part = 0; part < layout.countParts(size); ++part) {
-      Value i = getElement(part);
-      Value isThere = place.known;
-      if ((part + 1) * layout.getPartSize() > size)
-        isThere = code.both(isThere, code.isWithin(i, code.index(size)));
-      parts.push_back(code.choose(
-          isThere, {vector},
-          [&]() -> SmallVector<Value> { return {loadWide({place.block, getIndex(i)})}; },
-          [&]() -> SmallVector<Value> { return {code.floatSplat(0, layout.width)}; })[0]);
-    }
-    return parts;
-  }
-
-  /// `width` elements of the cache in one access.
-  Value loadWide(ValueRange place) {
-    Type element = type.getElement();
-    auto vector = VectorType::get({layout.width}, element);
-    llvm::MaybeAlign alignment(std::min<int64_t>(
-        layout.width * element.getIntOrFloatBitWidth() / 8, 16));
-    Value loaded = vector::LoadOp::create(code, code.getLoc(), vector, cache.getMemory(), place,
-                                          /*nontemporal=*/false, alignment);
-    if (element.isF32())
-      return loaded;
-    return arith::ExtFOp::create(code, code.getLoc(), code.floatVector(layout.width), loaded);
-  }
-
-  Value loadScaled(int64_t part) {
-    Value i = getElement(part);
-    if ((part + 1) * layout.getPartSize() <= keyDim)
-      return code.loadFloats(scaled, i, layout.width);
-    return code.choose(
-        code.isWithin(i, code.index(keyDim)), {code.floatVector(layout.width)},
-        [&]() -> SmallVector<Value> { return {code.loadFloats(scaled, i, layout.width)}; },
-        [&]() -> SmallVector<Value> { return {code.floatSplat(0, layout.width)}; })[0];
-  }
-
   /// Adds the groups' sums up and writes the row.
   void join(ValueRange state) {
     Value maxima = code.allocateShared({groups}, code.getF32Type());
@@ -177,7 +139,7 @@ private:
       code.storeFloat(state[1], sums, group);
     });
     for (int64_t part = 0; part < layout.countParts(valueDim); ++part) {
-      Value i = getElement(part);
+      Value i = rows.getElement(part);
       auto store = [&] { code.storeFloats(state[2 + part], values, {group, i}); };
       if ((part + 1) * layout.getPartSize() <= valueDim)
         store();
@@ -220,12 +182,12 @@ private:
   BlockCode &code;
   moe::AttentionOp op;
   moe::CacheType type;
-  LaneLayout layout;
   int64_t heads;
-  Value query, positions, tokenSequences, sinks, result;
-  PagedCache cache;
-  int64_t keyDim, valueDim, groupsOfWarp, groups;
-  Value token, head, kvHead, position, scaled, firstOfLane;
+  Value query, positions, tokenSequences, sinks, indices, result;
+  LaneRows rows;
+  LaneLayout layout;
+  int64_t keyDim, valueDim, groups;
+  Value token, head, kvHead, position, scaled;
 };
 
 class CUDAAttentionStrategy : public KernelStrategy {
@@ -233,8 +195,7 @@ public:
   StringRef getName() const override { return "cuda.attention.warps"; }
   StringRef getOpName() const override { return moe::AttentionOp::getOperationName(); }
   bool supports(Operation *op, const TargetDescription &target) const override {
-    auto attention = dyn_cast<moe::AttentionOp>(op);
-    return attention && target.isCUDA() && !attention.getIndices();
+    return isa<moe::AttentionOp>(op) && target.isCUDA();
   }
   int getBenefit(Operation *, const TargetDescription &) const override { return 1; }
   int64_t getThreads(Operation *, const TargetDescription &) const override { return threads; }

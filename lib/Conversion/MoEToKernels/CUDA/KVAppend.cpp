@@ -30,11 +30,12 @@ public:
     auto append = cast<moe::KVAppendOp>(op);
     moe::CacheType type = append.getCache().getType();
     BlockCode code(op->getLoc(), builder, getThreads(op, target));
-    Value keys = operands[0], values = operands[1];
-    PagedCache cache(type, operands[2], operands[5]);
+    Value keys = operands[0], values = append.getValue() ? operands[1] : Value();
+    ValueRange others = operands.drop_front(values ? 2 : 1);
+    PagedCache cache(type, others[0], others[3]);
     RotaryElement rotary(code, append.getRotaryAttr());
-    Value position = code.loadInt(operands[3], token);
-    Value sequence = code.loadIndex(operands[4], token);
+    Value position = code.loadInt(others[1], token);
+    Value sequence = code.loadIndex(others[2], token);
     PagedCache::Place place = cache.find(code, sequence, code.toIndex(position));
     code.when(place.known, [&] {
       code.forEachOfThread(code.index(type.getKvHeads() * type.getKeyDim()), [&](Value element) {
@@ -46,6 +47,8 @@ public:
         code.storeFloat(key, cache.getMemory(),
                         {place.block, cache.getKeyIndex(code, head, place.slot, i)});
       });
+      if (!values)
+        return;
       code.forEachOfThread(code.index(type.getKvHeads() * type.getValueDim()), [&](Value element) {
         Value head = code.divide(element, type.getValueDim());
         Value i = code.remainder(element, type.getValueDim());

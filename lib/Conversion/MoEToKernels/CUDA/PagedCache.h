@@ -1,7 +1,8 @@
 //===- PagedCache.h - where keys and values lie on a GPU --------------------------------------===//
 //
 // A block of the pool holds, for each head, its tokens' keys one after the other, then the same of
-// values: a warp that reads a key or a value reads neighbouring elements.
+// values: a warp that reads a key or a value reads neighbouring elements. A shared cache has no values
+// apart from its keys.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -14,6 +14,7 @@ const KernelStrategy &getHopperGroupedLinearStrategy();
 const KernelStrategy &getRelayoutFragmentsStrategy();
 const KernelStrategy &getCUDAAttentionStrategy();
 const KernelStrategy &getCUDAKVAppendStrategy();
+const KernelStrategy &getCUDASelectKeysStrategy();
 const KernelStrategy &getCUDARouteStrategy();
 const KernelStrategy &getCUDASerialRouteStrategy();
 const KernelStrategy &getCUDAGroupTokensStrategy();

@@ -35,6 +35,9 @@ bool RopeOp::isTokenOperand(unsigned) { return true; }
 
 LogicalResult KVAppendOp::verify() {
   CacheType cache = getCache().getType();
+  if (bool(getValue()) == cache.isShared())
+    return emitOpError() << "expects " << (cache.isShared() ? "no values" : "values")
+                         << " for a cache of form '" << stringifyCacheForm(cache.getForm()) << "'";
   int64_t tokens = getKey().getType().getDimSize(0);
   if (failed(checkShape(*this, "key", getKey(), {tokens, cache.getKvHeads(), cache.getKeyDim()})) ||
       failed(checkShape(*this, "value", getValue(),
@@ -75,6 +78,33 @@ LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder,
 bool AttentionOp::isTokenOperand(unsigned index) {
   Value operand = (*this)->getOperand(index);
   return operand != getCache() && operand != getBlockTable() && operand != getSinks();
+}
+
+LogicalResult SelectKeysOp::verify() {
+  CacheType cache = getCache().getType();
+  if (!cache.isShared() || cache.getKvHeads() != 1)
+    return emitOpError() << "expects a cache of form 'shared' with one kv_head, got " << cache;
+  ArrayRef<int64_t> query = getQuery().getType().getShape();
+  int64_t tokens = query[0], heads = query[1], topK = getTopK();
+  if (topK < 1 || topK > mostKeys)
+    return emitOpError() << "expects top_k of 1 to " << mostKeys << ", got " << topK;
+  if (ShapedType::isDynamic(heads))
+    return emitOpError() << "expects a static number of heads";
+  if (failed(checkShape(*this, "query", getQuery(), {tokens, heads, cache.getKeyDim()})) ||
+      failed(checkShape(*this, "weights", getWeights(), {tokens, heads})) ||
+      failed(checkShape(*this, "result", getResult(), {tokens, topK})))
+    return failure();
+  return checkStep(*this, tokens, getPositions(), getTokenSequences());
+}
+
+LogicalResult SelectKeysOp::reifyResultShapes(OpBuilder &builder,
+                                              ReifiedRankedShapedTypeDims &shapes) {
+  return reifyRows(builder, *this, getQuery(), shapes);
+}
+
+bool SelectKeysOp::isTokenOperand(unsigned index) {
+  Value operand = (*this)->getOperand(index);
+  return operand != getCache() && operand != getBlockTable();
 }
 
 OpOperand &AttentionOp::getRotatedOperand() { return getQueryMutable(); }

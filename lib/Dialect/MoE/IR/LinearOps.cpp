@@ -38,6 +38,22 @@ void LinearOp::setNorm(Value weight, FloatAttr epsilon) {
   setEpsilonAttr(epsilon);
 }
 
+LogicalResult HeadLinearOp::verify() {
+  ArrayRef<int64_t> weight = getWeight().getType().getShape();
+  int64_t tokens = getInput().getType().getDimSize(0), heads = weight[0];
+  int64_t n = weight[getTransposed() ? 2 : 1], k = weight[getTransposed() ? 1 : 2];
+  if (failed(checkShape(*this, "input", getInput(), {tokens, heads, k})))
+    return failure();
+  return checkShape(*this, "result", getResult(), {tokens, heads, n});
+}
+
+LogicalResult HeadLinearOp::reifyResultShapes(OpBuilder &builder,
+                                              ReifiedRankedShapedTypeDims &shapes) {
+  return reifyRows(builder, *this, getInput(), shapes);
+}
+
+bool HeadLinearOp::isTokenOperand(unsigned index) { return index == 0; }
+
 LogicalResult EmbeddingOp::verify() {
   return checkShape(*this, "result", getResult(),
                     {getIds().getType().getDimSize(0), getTable().getType().getDimSize(1)});

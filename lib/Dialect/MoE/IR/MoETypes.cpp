@@ -34,9 +34,13 @@ LogicalResult BlockTensorType::verify(function_ref<InFlightDiagnostic()> emitErr
 }
 
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t kvHeads,
-                                int64_t keyDim, int64_t valueDim, int64_t block, Type element) {
+                                int64_t keyDim, int64_t valueDim, int64_t block, Type element,
+                                CacheForm form) {
   if (kvHeads < 1 || keyDim < 1 || valueDim < 0 || block < 1)
     return emitError() << "expects positive kv_heads, key_dim and block, and value_dim >= 0";
+  if (form == CacheForm::shared && valueDim > keyDim)
+    return emitError() << "expects a value_dim of at most key_dim = " << keyDim
+                       << " in a cache of form 'shared', got " << valueDim;
   if (!isa<Float32Type, BFloat16Type, Float16Type>(element))
     return emitError() << "expects element type f32, bf16 or f16, got " << element;
   return success();

@@ -25,7 +25,7 @@ static std::vector<float> readHeads(const ReferenceTensor &tensor, int64_t token
 
 static LogicalResult evaluateAppend(KVAppendOp op, ReferenceFrame &frame) {
   const ReferenceTensor &key = frame.getTensor(op.getKey());
-  const ReferenceTensor &value = frame.getTensor(op.getValue());
+  const ReferenceTensor *value = frame.getOptionalTensor(op.getValue());
   ReferenceCache &cache = frame.get(op.getCache()).getCache();
   CacheType type = cache.getType();
   int64_t tokens = key.getDimSize(0), heads = type.getKvHeads();
@@ -33,7 +33,8 @@ static LogicalResult evaluateAppend(KVAppendOp op, ReferenceFrame &frame) {
       op, frame, tokens, cache, op.getPositions(), op.getTokenSequences(), op.getBlockTable());
   if (failed(paged) ||
       failed(frame.checkShape(op, "key", key, {tokens, heads, type.getKeyDim()})) ||
-      failed(frame.checkShape(op, "value", value, {tokens, heads, type.getValueDim()})))
+      (value &&
+       failed(frame.checkShape(op, "value", *value, {tokens, heads, type.getValueDim()}))))
     return failure();
 
   ReferenceTensor &pool = cache.getPool();
@@ -43,12 +44,13 @@ static LogicalResult evaluateAppend(KVAppendOp op, ReferenceFrame &frame) {
     if (failed(slot))
       return failure();
     std::vector<float> keys = readHeads(key, t, position, op.getRotaryAttr());
-    std::vector<float> values = readHeads(value, t, position, {});
+    std::vector<float> values =
+        value ? readHeads(*value, t, position, {}) : std::vector<float>();
     for (int64_t head = 0; head < heads; ++head) {
       for (int64_t i = 0; i < type.getKeyDim(); ++i)
         pool.set(cache.getKeyIndex(slot->block, slot->offset, head, i),
                  Scalar::fromReal(keys[head * type.getKeyDim() + i]));
-      for (int64_t i = 0; i < type.getValueDim(); ++i)
+      for (int64_t i = 0; value && i < type.getValueDim(); ++i)
         pool.set(cache.getValueIndex(slot->block, slot->offset, head, i),
                  Scalar::fromReal(values[head * type.getValueDim() + i]));
     }

@@ -1,4 +1,4 @@
-// moe.linear, moe.embedding, moe.gather_rows.
+// moe.linear, moe.head_linear, moe.embedding, moe.gather_rows.
 #include "MoEModels.h"
 
 #include <algorithm>
@@ -51,6 +51,29 @@ static LogicalResult evaluateLinear(LinearOp op, ReferenceFrame &frame) {
   return frame.set(op, std::move(*result));
 }
 
+static LogicalResult evaluateHeadLinear(HeadLinearOp op, ReferenceFrame &frame) {
+  const ReferenceTensor &input = frame.getTensor(op.getInput());
+  const ReferenceTensor &weight = frame.getTensor(op.getWeight());
+  int64_t tokens = input.getDimSize(0), heads = weight.getDimSize(0);
+  int64_t n = weight.getDimSize(op.getTransposed() ? 2 : 1);
+  int64_t k = weight.getDimSize(op.getTransposed() ? 1 : 2);
+  if (failed(frame.checkShape(op, "input", input, {tokens, heads, k})))
+    return failure();
+  FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens, heads, n});
+  if (failed(result))
+    return failure();
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (int64_t j = 0; j < k; ++j)
+          sum += input.getReal((t * heads + h) * k + j) *
+                 weight.getReal(op.getTransposed() ? (h * k + j) * n + i : (h * n + i) * k + j);
+        result->set((t * heads + h) * n + i, Scalar::fromReal(sum));
+      }
+  return frame.set(op, std::move(*result));
+}
+
 /// Copies rows of `source`, converted to the result's element type.
 static LogicalResult copyRows(Operation *op, ReferenceFrame &frame, const ReferenceTensor &source,
                               ArrayRef<int64_t> rows) {
@@ -93,6 +116,9 @@ static LogicalResult evaluateGatherRows(GatherRowsOp op, ReferenceFrame &frame) 
 void mlir::moec::moe::attachLinearModels(MLIRContext *context) {
   attachEvaluation<LinearOp>(
       context, [](LinearOp op, ReferenceFrame &frame) { return evaluateLinear(op, frame); });
+  attachEvaluation<HeadLinearOp>(context, [](HeadLinearOp op, ReferenceFrame &frame) {
+    return evaluateHeadLinear(op, frame);
+  });
   attachEvaluation<EmbeddingOp>(
       context, [](EmbeddingOp op, ReferenceFrame &frame) { return evaluateEmbedding(op, frame); });
   attachEvaluation<GatherRowsOp>(context, [](GatherRowsOp op, ReferenceFrame &frame) {

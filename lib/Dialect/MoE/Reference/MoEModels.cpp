@@ -59,5 +59,6 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachRoutingModels(context);
     attachExpertModels(context);
     attachSamplingModels(context);
+    attachSelectKeysModel(context);
   });
 }

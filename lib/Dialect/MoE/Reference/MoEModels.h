@@ -16,6 +16,7 @@ void attachResidualModels(MLIRContext *context);
 void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
 void attachSamplingModels(MLIRContext *context);
+void attachSelectKeysModel(MLIRContext *context);
 
 /// The sum of products in double precision.
 double dot(ArrayRef<float> a, ArrayRef<float> b);

@@ -198,12 +198,17 @@ LogicalResult ReferenceCache::grow(int64_t blocks) {
 
 int64_t ReferenceCache::getKeyIndex(int64_t block, int64_t offset, int64_t head,
                                     int64_t channel) const {
+  if (type.isShared())
+    return block * type.getBlockElements() +
+           (head * type.getBlock() + offset) * type.getKeyDim() + channel;
   return block * type.getBlockElements() + (head * type.getKeyDim() + channel) * type.getBlock() +
          offset;
 }
 
 int64_t ReferenceCache::getValueIndex(int64_t block, int64_t offset, int64_t head,
                                       int64_t channel) const {
+  if (type.isShared())
+    return getKeyIndex(block, offset, head, channel);
   int64_t keys = type.getKvHeads() * type.getKeyDim() * type.getBlock();
   return block * type.getBlockElements() + keys +
          (head * type.getBlock() + offset) * type.getValueDim() + channel;

@@ -39,6 +39,26 @@ def MoE_LinearOp : MoE_Op<"linear", [Pure, AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
+def MoE_HeadLinearOp : MoE_Op<"head_linear", [Pure,
+    DeclareOpInterfaceMethods<TokenParallelOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
+  let summary = "a product of each head with a weight of its own";
+  let description = [{
+    `result[t, h, n] = sum_k input[t, h, k] * weight[h, n, k]` or, with `transposed`, `weight[h, k, n]`.
+
+    It takes latent attention's queries into the latent space and its results out of it, and is the first half of an output
+    projection in groups.
+
+    Constraints: input `[T, H, K]`, weight `[H, N, K]` (with `transposed`, `[H, K, N]`), result `[T, H, N]`.
+
+    Example: `%y = moe.head_linear %x, %w {transposed} : tensor<?x4x32xbf16>, tensor<4x32x64xbf16> -> tensor<?x4x64xbf16>`
+  }];
+  let arguments = (ins MoE_FloatTensor3D:$input, MoE_FloatTensor3D:$weight, UnitAttr:$transposed);
+  let results = (outs MoE_FloatTensor3D:$result);
+  let assemblyFormat = "$input `,` $weight attr-dict `:` type($input) `,` type($weight) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def MoE_EmbeddingOp : MoE_Op<"embedding", [Pure,
     DeclareOpInterfaceMethods<TokenParallelOpInterface>,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {

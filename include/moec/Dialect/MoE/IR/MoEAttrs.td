@@ -140,6 +140,14 @@ def MoE_BlockFormat : I32EnumAttr<"BlockFormat", "block-quantised format", [
 }
 def MoE_BlockFormatParameter : EnumParameter<MoE_BlockFormat>;
 
+def MoE_CacheForm : I32EnumAttr<"CacheForm", "where the values of a cache are", [
+    I32EnumAttrCase<"split", 0>,
+    I32EnumAttrCase<"shared", 1>]> {
+  let cppNamespace = "::mlir::moec::moe";
+  let genSpecializedAttr = 0;
+}
+def MoE_CacheFormParameter : EnumParameter<MoE_CacheForm>;
+
 def MoE_GateFunction : I32EnumAttr<"GateFunction", "what a gate multiplies by", [
     I32EnumAttrCase<"sigmoid", 0>,
     I32EnumAttrCase<"silu", 1>]> {

@@ -31,17 +31,26 @@ def MoE_BlockTensorType : MoE_Type<"BlockTensor", "block_tensor"> {
 def MoE_CacheType : MoE_Type<"Cache", "cache"> {
   let summary = "the paged key and value cache of one attention layer";
   let description = [{
-    A pool of blocks of `block` tokens. A block holds the keys as `[kv_heads][key_dim][block]` (transposed, so that the same
-    channel of neighbouring tokens is one vector) and then the values as `[kv_heads][block][value_dim]`. Position `p` of a
-    sequence lies at offset `p mod block` of pool block `block_table[sequence][p div block]`.
+    A pool of blocks of `block` tokens. Position `p` of a sequence lies at offset `p mod block` of pool block
+    `block_table[sequence][p div block]`. What a block holds:
+
+    - form `split`, the usual one: the keys as `[kv_heads][key_dim][block]` (transposed, so that the same channel of
+      neighbouring tokens is one vector), then the values as `[kv_heads][block][value_dim]`. A GPU's keys are
+      `[kv_heads][block][key_dim]`.
+    - form `shared`: the keys as `[kv_heads][block][key_dim]` and nothing else. A value is the first `value_dim` elements of
+      its key: of latent attention, whose value is the latent within the key, or of keys without values (`value_dim = 0`).
+
+    Example: `!moe.cache<kv_heads = 1, key_dim = 576, value_dim = 512, block = 64, bf16, shared>`
   }];
-  let parameters = (ins "int64_t":$kv_heads, "int64_t":$key_dim, "int64_t":$value_dim, "int64_t":$block, "Type":$element);
-  let assemblyFormat = "`<` struct($kv_heads, $key_dim, $value_dim, $block) `,` $element `>`";
+  let parameters = (ins "int64_t":$kv_heads, "int64_t":$key_dim, "int64_t":$value_dim, "int64_t":$block, "Type":$element,
+    DefaultValuedParameter<"::mlir::moec::moe::CacheForm", "::mlir::moec::moe::CacheForm::split">:$form);
+  let assemblyFormat = "`<` struct($kv_heads, $key_dim, $value_dim, $block) `,` $element (`,` $form^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Elements of one block: keys, then values.
+    bool isShared() const { return getForm() == CacheForm::shared; }
+    /// Elements of one block.
     int64_t getBlockElements() const {
-      return getKvHeads() * getBlock() * (getKeyDim() + getValueDim());
+      return getKvHeads() * getBlock() * (getKeyDim() + (isShared() ? 0 : getValueDim()));
     }
   }];
 }
