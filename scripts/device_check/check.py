@@ -9,6 +9,7 @@ import traceback
 
 import check_blocks
 import check_experts
+import check_families
 import check_model
 import check_ops
 import moert
@@ -70,6 +71,8 @@ def main():
         print(f"{name}: with and without graphs " + ", ".join(f"{count} steps differ at batch {batch}" for batch, count
                                                               in record["differ"].items())
               + f"; {record['wrong_tokens']} tokens chosen wrongly", flush=True)
+    result["families"] = check_families.check(library, f"{here}/families", device)
+    failed += sum(not record["sound"] for record in result["families"].values())
     result["ops"] = check_ops.check(library, f"{here}/ops", device)
     print(f"ops: {result['ops']['passed']} cases agree with the interpreter, {result['ops']['failed']} do not")
     print("\n".join(result["ops"]["failures"][:20]))

@@ -15,8 +15,9 @@ import sys
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM, GlmMoeDsaConfig,
-                          GlmMoeDsaForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig, Qwen3_5MoeForCausalLM,
-                          Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM)
+                          GlmMoeDsaForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig,
+                          Qwen3_5MoeForCausalLM, Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig,
+                          Qwen3NextForCausalLM)
 
 COMMON = dict(vocab_size=512, hidden_size=128, num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
               bos_token_id=1, eos_token_id=2)
@@ -86,6 +87,15 @@ def qwen3_5():
     return Qwen3_5MoeForConditionalGeneration(Qwen3_5MoeConfig(text_config=text, vision_config=vision))
 
 
+def kimi_linear():
+    types = ["linear_attention"] * 3 + ["full_attention"] * 2
+    return KimiLinearForCausalLM(KimiLinearConfig(**COMMON | dict(
+        num_key_value_heads=4, num_hidden_layers=5, layer_types=types, linear_num_heads=4, linear_head_dim=32, linear_conv_kernel_dim=4,
+        kv_lora_rank=64, q_lora_rank=None, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=32, intermediate_size=96,
+        moe_intermediate_size=32, num_local_experts=8, num_experts_per_tok=4, n_shared_experts=1, n_group=1, topk_group=1,
+        routed_scaling_factor=2.446, pad_token_id=None)))
+
+
 FAMILIES = {
     "qwen3-moe": lambda: qwen3_moe(True, 4),
     "qwen3-moe-not-renormalised": lambda: qwen3_moe(False, 1),
@@ -102,6 +112,7 @@ FAMILIES = {
     "qwen3-next": qwen3_next,
     "qwen3.5-moe": qwen3_5,
     "qwen3.5-moe-text": qwen3_5_text,
+    "kimi-linear": kimi_linear,
 }
 
 
@@ -122,6 +133,10 @@ def randomize(model, seed, negative_biases):
                 pass
             elif name.endswith("gate.weight"):
                 x = 0.15 * x
+            elif "conv1d" in name or name.endswith("A_log"):
+                x = 0.5 * x
+            elif name.endswith("dt_bias"):
+                pass
             elif name.endswith(("q_b_proj.weight", "kv_a_proj_with_mqa.weight", "kv_b_proj.weight")):
                 x = 0.15 * x  # scores that tell positions apart
             else:

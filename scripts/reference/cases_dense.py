@@ -53,6 +53,26 @@ def gates(rng):
                        [(dtype, f.activation(gate=g.x, up=u.x, **parameters))])
 
 
+def mix_case(rng, name, count, tokens=4, width=7, dtype="f32", weight_type="f32", scale=1.0, comment=""):
+    inputs = {f"v{i}": Tensor(dtype, scale * rng.normal(size=(tokens, width))) for i in range(count)}
+    w = Tensor(weight_type, rng.normal(size=width))
+    names, kinds = ", ".join(f"%{v}" for v in inputs), ", ".join(f"{{{v}}}" for v in inputs)
+    return Case(f"mix_{name}", inputs | dict(w=w),
+                f"%r0 = moe.mix_residuals {names} weight(%w : {{w}}) {{epsilon = 1.0e-5}} : {kinds} -> {{result0}}",
+                [(dtype, f.mix_residuals([v.x for v in inputs.values()], w.x, 1e-5))], comment=comment)
+
+
+def mixes(rng):
+    for count in (1, 2, 3, 9):
+        yield mix_case(rng, f"of_{count}", count)
+    yield mix_case(rng, "small", 3, scale=1e-3, comment="Squares near epsilon: it is added to their mean.")
+    yield mix_case(rng, "large", 3, width=60, scale=1e6, comment="The sum takes candidates as they are.")
+    for dtype in ("bf16", "f16"):
+        yield mix_case(rng, dtype, 4, dtype=dtype)
+    yield mix_case(rng, "narrow_weight", 2, dtype="bf16", weight_type="bf16")
+    yield mix_case(rng, "no_tokens", 2, tokens=0)
+
+
 def linears(rng):
     for dtype, weight_type in (("f32", "f32"), ("f32", "bf16"), ("bf16", "bf16"), ("f16", "f16"), ("f32", "f16")):
         x, w = Tensor(dtype, rng.normal(size=(3, 37))), Tensor(weight_type, rng.normal(size=(11, 37)))

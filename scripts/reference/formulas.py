@@ -30,6 +30,15 @@ def rms_norm(x, weight, epsilon, unit_offset=False):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * scale
 
 
+def mix_residuals(candidates, weight, epsilon):
+    mixed = np.zeros_like(candidates[0])
+    for t in range(len(mixed)):
+        scores = np.array([(rms_norm(candidate[t], weight, epsilon)).sum() for candidate in candidates])
+        for p, candidate in zip(softmax(scores), candidates):
+            mixed[t] += p * candidate[t]
+    return mixed
+
+
 def layer_norm(x, weight, bias, epsilon):
     mean = x.mean(-1, keepdims=True)
     y = (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + epsilon)

@@ -40,7 +40,8 @@ def main():
 def families(module):
     if module is cases_dense:
         return {"norms": (module.norms, ""), "linear": (module.linears, ""), "blocks": (module.blocks, ""),
-                "dequantize_codes": (module.dequantized_codes, ""), "rope": (module.rotaries, ""), "gate": (module.gates, "")}
+                "dequantize_codes": (module.dequantized_codes, ""), "rope": (module.rotaries, ""), "gate": (module.gates, ""),
+                "mix_residuals": (module.mixes, "")}
     if module is cases_routing:
         return {"route": (module.routes, ""), "group_tokens": (module.groups, ""), "experts": (module.experts, ""),
                 "grouped_linear": (module.grouped, "")}

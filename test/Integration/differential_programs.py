@@ -141,6 +141,44 @@ def gate(p, rng):
     p.results = [("y", g)]
 
 
+def mix_residuals(p, rng):
+    dtype, width, count = rng.choice(["f32", "bf16", "f16"]), int(rng.choice([1, 33, 64, 256])), int(rng.choice([1, 2, 5, 9]))
+    kinds = [p.normal(f"v{i}", dtype, width) for i in range(count)]
+    weight = p.weight("w", rng.choice(["f32", "bf16"]), rng.normal(size=width))
+    p.line(f"%y = moe.mix_residuals {', '.join(f'%v{i}' for i in range(count))} weight(%w : {weight}) {{epsilon = 1.0e-5}} : {', '.join(kinds)} -> {kinds[0]}")
+    p.results = [("y", kinds[0])]
+
+
+def residual_stack(p, rng):
+    """A prefix sum that is a candidate of mixes, the residual of a product and what the next sum begins with: it has to stay as it is
+    until its last reader is done."""
+    dtype, width = rng.choice(["f32", "bf16"]), 256  # wide: one row has to average over roundings
+    p.roundings = 11
+    x = p.normal("x", dtype, width)
+    for name in ("w0", "w1", "w2"):
+        matrix = p.matrix(name, "bf16", width, width)
+    for name in ("m0", "m1", "m2"):
+        weight = p.weight(name, "bf16", rng.normal(size=width) / np.sqrt(width))  # large scores would make much of each rounding
+    p.weight("n", "bf16", rng.normal(size=width))
+    mix = lambda result, candidates, m: p.line(
+        f"%{result} = moe.mix_residuals {', '.join('%' + c for c in candidates)} weight(%{m} : {weight}) {{epsilon = 1.0e-5}} : "
+        f"{', '.join([x] * len(candidates))} -> {x}")
+    norm = lambda result, of: p.line(f"%{result} = moe.rms_norm %{of} weight(%n : {weight}) {{epsilon = 1.0e-5}} : {x}")
+    product = lambda result, of, w: p.line(f"%{result} = moe.linear %{of}, %{w} : {x}, {matrix} -> {x}")
+    norm("h0", "x")
+    product("p0", "h0", "w0")  # the sum begins anew behind the snapshot x
+    mix("y0", ["x", "p0"], "m0")
+    norm("h1", "y0")
+    product("f0", "h1", "w1")
+    p.line(f"%p1 = arith.addf %p0, %f0 : {x}")
+    mix("y1", ["x", "p1"], "m1")
+    norm("h2", "y1")
+    product("f1", "h2", "w2")
+    p.line(f"%p2 = arith.addf %p1, %f1 : {x}")
+    mix("z", ["x", "p2"], "m2")
+    p.results = [("z", x), ("p2", x)]
+
+
 def gated_norm(p, rng):
     dtype, result, shape = rng.choice(["f32", "bf16"]), rng.choice(["f32", "bf16"]), [[int(rng.choice([1, 33, 64]))], [3, int(rng.choice([8, 33]))]][rng.integers(2)]
     x, g, y = p.normal("x", dtype, *shape), p.normal("g", "bf16", *shape), tensor(result, *shape)
@@ -603,7 +641,7 @@ def many_choices(p, rng):
 
 
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
-            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes]
+            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes, mix_residuals, residual_stack]
 
 
 def make(folder, seed, count, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):

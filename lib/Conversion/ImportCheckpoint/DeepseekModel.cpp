@@ -34,8 +34,8 @@ DeepseekModel::DeepseekModel(const JsonView &config)
   attention.scale *= readScoreMagnitude(config);
   expectActivation(config, "silu");
   expectQuantization(config, {"compressed-tensors", "fp8"});
-  checkCompressedTensors(config, hidden, inner, "moe_intermediate_size",
-                         config.optional("quantization_config"));
+  checkCompressedTensors(config, config.optional("quantization_config"),
+                         {{"hidden_size", hidden}, {"moe_intermediate_size", inner}});
   readDenseLayers(config);
 }
 

@@ -26,8 +26,8 @@ struct MixtralConfig : TransformerConfig, ExpertsConfig {
         rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
     expectActivation(config, "silu");
     expectQuantization(config, {"compressed-tensors", "fp8"});
-    checkCompressedTensors(config, hidden, inner, "intermediate_size",
-                           config.optional("quantization_config"));
+    checkCompressedTensors(config, config.optional("quantization_config"),
+                           {{"hidden_size", hidden}, {"intermediate_size", inner}});
   }
 };
 } // namespace

@@ -271,17 +271,40 @@ Value ModelBuilder::sigmoid(StringRef name, Value input) {
                                arith::AddFOp::create(builder, at(name), ones, exponential));
 }
 
+Value ModelBuilder::mixResiduals(StringRef norm, StringRef projection, ValueRange candidates,
+                                 double epsilon) {
+  auto type = cast<RankedTensorType>(candidates.front().getType());
+  int64_t features = type.getShape().back();
+  auto factor = [&](StringRef name, ArrayRef<int64_t> stored) -> Value {
+    Value vector = reshapedWeight((name + ".weight").str(), stored, {features});
+    auto wide = RankedTensorType::get({features}, builder.getF32Type());
+    return vector.getType() == wide
+               ? vector
+               : Value(arith::ExtFOp::create(builder, at(name), wide, vector));
+  };
+  Value scale = factor(norm, {features}), direction = factor(projection, {1, features});
+  Value product = arith::MulFOp::create(builder, at(projection), scale, direction);
+  return moe::MixResidualsOp::create(builder, at(projection), type, candidates, product,
+                                     builder.getF64FloatAttr(epsilon));
+}
+
 Value ModelBuilder::gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation) {
   return moe::GateOp::create(builder, at(name), gate.getType(), gate, up, activation);
 }
 
-Value ModelBuilder::swigluLayer(const std::string &name, Value input, int64_t inner) {
+Value ModelBuilder::gatedLayer(const std::string &name, Value input, int64_t inner,
+                               moe::ActivationAttr activation) {
   int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
   Value gated = linear(name + ".gate_proj", input, inner, /*hasBias=*/false);
   Value up = linear(name + ".up_proj", input, inner, /*hasBias=*/false);
-  auto silu = moe::ActivationAttr::get(getContext(), moe::ActivationKind::silu, 1.0, 0.0, 0.0,
-                                       /*interleaved=*/false);
-  return linear(name + ".down_proj", gate(name, gated, up, silu), features, /*hasBias=*/false);
+  return linear(name + ".down_proj", gate(name, gated, up, activation), features,
+                /*hasBias=*/false);
+}
+
+Value ModelBuilder::swigluLayer(const std::string &name, Value input, int64_t inner) {
+  return gatedLayer(name, input, inner,
+                    moe::ActivationAttr::get(getContext(), moe::ActivationKind::silu, 1.0, 0.0, 0.0,
+                                             /*interleaved=*/false));
 }
 
 static SmallVector<ReassociationIndices> headGroups() { return {{0}, {1, 2}}; }

@@ -79,9 +79,15 @@ public:
   Value product(StringRef name, Value input, Value matrix, Type resultType = {});
   Value add(StringRef name, Value left, Value right);
   Value sigmoid(StringRef name, Value input);
+  /// Attention residuals: the weight is the product of `norm`.weight [features] and
+  /// `projection`.weight [1, features].
+  Value mixResiduals(StringRef norm, StringRef projection, ValueRange candidates, double epsilon);
   Value gate(StringRef name, Value gate, Value up, moe::ActivationAttr activation);
-  /// silu(gate x) * up x, then down: the plain weights NAME.gate_proj, NAME.up_proj,
+  /// activation(gate x, up x), then down: the plain weights NAME.gate_proj, NAME.up_proj,
   /// NAME.down_proj.
+  Value gatedLayer(const std::string &name, Value input, int64_t inner,
+                   moe::ActivationAttr activation);
+  /// The same with silu(gate x) * up x.
   Value swigluLayer(const std::string &name, Value input, int64_t inner);
   Value splitHeads(StringRef name, Value input, int64_t heads);
   Value mergeHeads(StringRef name, Value input);

@@ -22,6 +22,8 @@ Value buildDeepseekV3(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildKimiK3(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildKimiLinear(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildMixtral(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildQwen3Next(Checkpoint &checkpoint, ModelBuilder &builder);

@@ -19,6 +19,6 @@ Value mlir::moec::buildPreNormLayers(ModelBuilder &builder, const TransformerCon
   }
   // Rows are chosen before the last norm: it and the head then work on wanted rows only.
   x = norm(config.root + ".norm", builder.selectLogitRows(x));
-  return builder.linear(config.tiedEmbeddings ? embedding : "lm_head", x, config.vocabulary,
+  return builder.linear(config.tiedEmbeddings ? embedding : config.head, x, config.vocabulary,
                         /*hasBias=*/false, Float32Type::get(builder.getContext()));
 }

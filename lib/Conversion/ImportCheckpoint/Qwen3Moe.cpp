@@ -33,8 +33,8 @@ struct Qwen3MoeConfig : TransformerConfig, ExpertsConfig {
         rotary(readRotaryConfig(config, headDimension, /*defaultTheta=*/0)) {
     expectActivation(config, "silu");
     expectQuantization(config, {"compressed-tensors", "fp8"});
-    checkCompressedTensors(config, hidden, inner, "moe_intermediate_size",
-                           config.optional("quantization_config"));
+    checkCompressedTensors(config, config.optional("quantization_config"),
+                           {{"hidden_size", hidden}, {"moe_intermediate_size", inner}});
     if (llvm::is_contained(isDense, true))
       denseInner = readSize(config["intermediate_size"], mostFeatures);
     // Files with such windows have not been seen; a wrong guess would go unnoticed.

@@ -61,8 +61,8 @@ QwenHybridConfig::QwenHybridConfig(const JsonView &config, const JsonView &whole
   hasZeroCentredNorms = true;
   expectActivation(config, "silu");
   expectQuantization(whole, {"compressed-tensors", "fp8"});
-  checkCompressedTensors(config, hidden, inner, "moe_intermediate_size",
-                         whole.optional("quantization_config"));
+  checkCompressedTensors(config, whole.optional("quantization_config"),
+                         {{"hidden_size", hidden}, {"moe_intermediate_size", inner}});
   if (llvm::is_contained(isDense, true))
     denseInner = readSize(config["intermediate_size"], mostFeatures);
 }

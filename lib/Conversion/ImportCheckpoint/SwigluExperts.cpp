@@ -23,9 +23,9 @@ Value SwigluExperts::build(ModelBuilder &builder, const std::string &name, Value
                            : builder.stackedMatrices(gateUpNames, {inner, hidden}, gateUpShape);
   weights.down = isFused ? builder.stackedMatrices({fusedDown}, downShape, downShape)
                          : builder.stackedMatrices(downNames, {hidden, inner}, downShape);
-  auto activation = moe::ActivationAttr::get(builder.getContext(), moe::ActivationKind::silu, 1.0,
-                                             0.0, 0.0, /*interleaved=*/false);
-  return builder.experts(name, x, routing, weights, activation);
+  auto silu = moe::ActivationAttr::get(builder.getContext(), moe::ActivationKind::silu, 1.0, 0.0,
+                                       0.0, /*interleaved=*/false);
+  return builder.experts(name, x, routing, weights, activation ? activation : silu);
 }
 
 /// int4: signed numbers of 4 bits that need no zero point.
@@ -43,9 +43,9 @@ static void checkInt4(const moert::JsonView &quantization) {
   }
 }
 
-void mlir::moec::checkCompressedTensors(const moert::JsonView &config, int64_t hidden,
-                                        int64_t inner, const char *innerKey,
-                                        const moert::JsonView &quantization) {
+void mlir::moec::checkCompressedTensors(const moert::JsonView &config,
+                                        const moert::JsonView &quantization,
+                                        ArrayRef<std::pair<const char *, int64_t>> sizes) {
   if (quantization.optional("quant_method").string() != "compressed-tensors")
     return;
   constexpr std::string_view mxfp4 = "mxfp4-pack-quantized", int4 = "pack-quantized";
@@ -56,7 +56,7 @@ void mlir::moec::checkCompressedTensors(const moert::JsonView &config, int64_t h
   if (name && *name != mxfp4)
     format.complain("expected " + moert::inQuotes(mxfp4) + " or " + moert::inQuotes(int4) +
                     ", found " + moert::inQuotes(*name));
-  for (auto [key, size] : {std::pair("hidden_size", hidden), {innerKey, inner}})
+  for (auto [key, size] : sizes)
     if (size % moe::BlockTensorType::mxfp4BlockSize != 0)
       config[key].complain(
           "expected a multiple of 32, the block size of the MXFP4 experts, found " +

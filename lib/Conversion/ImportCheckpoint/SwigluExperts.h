@@ -14,16 +14,17 @@ struct SwigluExperts {
   /// The matrices of expert 7 are NAME.7.GATE.weight and so on, or those of all experts one tensor:
   /// NAME.gate_up_proj [experts, 2 inner, hidden], all gate rows first, and NAME.down_proj.
   const char *gate, *up, *down;
+  moe::ActivationAttr activation = {}; ///< another one than silu
 
   Value build(ModelBuilder &builder, const std::string &name, Value x,
               const ModelBuilder::Routing &routing) const;
 };
 
-/// Complains about formats of compressed-tensors other than MXFP4 and int4, and about sizes that
-/// MXFP4's blocks do not divide, where `quantization`, a quantization_config, says that matrices
-/// are quantised.
-void checkCompressedTensors(const moert::JsonView &config, int64_t hidden, int64_t inner,
-                            const char *innerKey, const moert::JsonView &quantization);
+/// Complains about formats of compressed-tensors other than MXFP4 and int4, and about sizes, by their
+/// names in the config, that MXFP4's blocks do not divide, where `quantization`, a
+/// quantization_config, says that matrices are quantised.
+void checkCompressedTensors(const moert::JsonView &config, const moert::JsonView &quantization,
+                            ArrayRef<std::pair<const char *, int64_t>> sizes);
 
 } // namespace mlir::moec
 

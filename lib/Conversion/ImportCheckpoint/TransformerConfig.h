@@ -20,7 +20,8 @@ struct TransformerConfig {
   double epsilon;
   bool tiedEmbeddings;
   // What families say, not configs.
-  std::string root = "model";       ///< what the names of all tensors but lm_head's begin with
+  std::string root = "model";       ///< what the names of all tensors but the head's begin with
+  std::string head = "lm_head";     ///< from features to logits
   bool hasZeroCentredNorms = false; ///< norms multiply by 1 + weight
 
   explicit TransformerConfig(const moert::JsonView &config);

@@ -17,6 +17,7 @@ void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateDecayGateToLinalgPatterns(patterns);
   populateGateToLinalgPatterns(patterns);
   populateHeadLinearToLinalgPatterns(patterns);
+  populateMixResidualsToLinalgPatterns(patterns);
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);

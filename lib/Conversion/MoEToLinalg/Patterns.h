@@ -12,6 +12,7 @@ namespace mlir::moec {
 void populateDecayGateToLinalgPatterns(RewritePatternSet &patterns);
 void populateGateToLinalgPatterns(RewritePatternSet &patterns);
 void populateHeadLinearToLinalgPatterns(RewritePatternSet &patterns);
+void populateMixResidualsToLinalgPatterns(RewritePatternSet &patterns);
 void populateNormToLinalgPatterns(RewritePatternSet &patterns);
 void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
 void populateLinearToLinalgPatterns(RewritePatternSet &patterns);

@@ -1055,6 +1055,38 @@ func.func @gate_interleaved(%g: tensor<?x8xf32>) {
 
 // -----
 
+func.func @mix_candidate(%a: tensor<?x8xf32>, %b: tensor<?x4xf32>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{expects candidate 1 of shape [?, 8], got [?, 4]}}
+  %y = moe.mix_residuals %a, %b weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @mix_weight(%a: tensor<?x8xf32>, %w: tensor<4xf32>) {
+  // expected-error@+1 {{expects weight of shape [8], got [4]}}
+  %y = moe.mix_residuals %a weight(%w : tensor<4xf32>) {epsilon = 1.0e-5} : tensor<?x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @mix_epsilon(%a: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{expects an epsilon of at least 0}}
+  %y = moe.mix_residuals %a weight(%w : tensor<8xf32>) {epsilon = -1.0} : tensor<?x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @mix_nothing(%w: tensor<8xf32>) -> tensor<?x8xf32> {
+  // expected-error@+1 {{expects at least one candidate}}
+  %y = "moe.mix_residuals"(%w) {epsilon = 1.0e-5} : (tensor<8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
 // expected-error@+1 {{expects a value_dim of at most key_dim = 8 in a cache of form 'shared', got 9}}
 func.func private @shared_value(!moe.cache<kv_heads = 1, key_dim = 8, value_dim = 9, block = 16, f32, shared>)
 

@@ -213,6 +213,13 @@ func.func @gates(%g: tensor<?x8xbf16>, %u: tensor<?x8xf32>) -> tensor<?x8xbf16> 
   return %h : tensor<?x8xbf16>
 }
 
+// CHECK-LABEL: func.func @residuals
+func.func @residuals(%a: tensor<?x8xbf16>, %b: tensor<?x8xbf16>, %w: tensor<8xf32>) -> tensor<?x8xbf16> {
+  // CHECK: moe.mix_residuals %{{.*}}, %{{.*}} weight(%{{.*}} : tensor<8xf32>) {epsilon = 1.000000e-05 : f64} : tensor<?x8xbf16>, tensor<?x8xbf16> -> tensor<?x8xbf16>
+  %y = moe.mix_residuals %a, %b weight(%w : tensor<8xf32>) {epsilon = 1.0e-5} : tensor<?x8xbf16>, tensor<?x8xbf16> -> tensor<?x8xbf16>
+  return %y : tensor<?x8xbf16>
+}
+
 !latents = !moe.cache<kv_heads = 1, key_dim = 12, value_dim = 8, block = 16, bf16, shared>
 !index_keys = !moe.cache<kv_heads = 1, key_dim = 4, value_dim = 0, block = 16, f32, shared>
 

@@ -55,6 +55,7 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachRotaryModels(context);
     attachAttentionModels(context);
     attachRecurrentModels(context);
+    attachResidualModels(context);
     attachRoutingModels(context);
     attachExpertModels(context);
     attachSamplingModels(context);

@@ -12,6 +12,7 @@ void attachNormModels(MLIRContext *context);
 void attachRotaryModels(MLIRContext *context);
 void attachAttentionModels(MLIRContext *context);
 void attachRecurrentModels(MLIRContext *context);
+void attachResidualModels(MLIRContext *context);
 void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
 void attachSamplingModels(MLIRContext *context);
