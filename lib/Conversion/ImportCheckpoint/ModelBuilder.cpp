@@ -154,13 +154,17 @@ Value ModelBuilder::mxfp4Weight(StringRef name, ArrayRef<int64_t> shape) {
   return moe::AssembleBlocksOp::create(builder, at(name), type, codes, scales);
 }
 
-Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
-  Value stored = weight(name, {outer, columns, rows});
-  Type elementType = cast<RankedTensorType>(stored.getType()).getElementType();
-  Value empty = tensor::EmptyOp::create(builder, at(name), ArrayRef<int64_t>{outer, rows, columns},
-                                        elementType);
-  return linalg::TransposeOp::create(builder, at(name), stored, empty, ArrayRef<int64_t>{0, 2, 1})
+Value ModelBuilder::transpose(StringRef name, Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  ArrayRef<int64_t> shape = type.getShape();
+  Value empty = tensor::EmptyOp::create(
+      builder, at(name), ArrayRef<int64_t>{shape[0], shape[2], shape[1]}, type.getElementType());
+  return linalg::TransposeOp::create(builder, at(name), input, empty, ArrayRef<int64_t>{0, 2, 1})
       ->getResult(0);
+}
+
+Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
+  return transpose(name, weight(name, {outer, columns, rows}));
 }
 
 Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden) {
@@ -244,12 +248,13 @@ Value ModelBuilder::concatenate(StringRef name, ValueRange parts) {
   return tensor::ConcatOp::create(builder, at(name), last, parts);
 }
 
-Value ModelBuilder::headLinear(StringRef name, Value input, Value weight, bool transposed) {
+Value ModelBuilder::headLinear(StringRef name, Value input, Value weight) {
   auto type = cast<RankedTensorType>(input.getType());
   ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
-  auto resultType = RankedTensorType::get({type.getDimSize(0), shape[0], shape[transposed ? 2 : 1]},
-                                          type.getElementType());
-  return moe::HeadLinearOp::create(builder, at(name), resultType, input, weight, transposed);
+  auto resultType =
+      RankedTensorType::get({type.getDimSize(0), shape[0], shape[1]}, type.getElementType());
+  return moe::HeadLinearOp::create(builder, at(name), resultType, input, weight,
+                                   /*transposed=*/false);
 }
 
 Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {

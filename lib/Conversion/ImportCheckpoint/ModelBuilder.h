@@ -45,6 +45,8 @@ public:
                            ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
+  /// The last two dimensions of three exchanged; of a weight that is done when it is loaded.
+  Value transpose(StringRef name, Value input);
   /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
   Value transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns);
 
@@ -67,9 +69,8 @@ public:
               std::optional<int64_t> dimension = {});
   /// Along the last dimension.
   Value concatenate(StringRef name, ValueRange parts);
-  /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k] or, transposed,
-  /// [heads, k, n].
-  Value headLinear(StringRef name, Value input, Value weight, bool transposed);
+  /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k].
+  Value headLinear(StringRef name, Value input, Value weight);
   /// input * sigmoid(gate), elementwise, in f32 and rounded once.
   Value sigmoidGate(StringRef name, Value input, Value gate);
   Value rope(StringRef name, Value input, const RotaryConfig &rotary);
