@@ -190,7 +190,7 @@ TEST(ImportGptOss, ManyMissingLayersStayOneShortError) {
 TEST(ImportGptOss, UnknownArchitecture) {
   TestCheckpoint files;
   files.config["architectures"] = {"LlamaForCausalLM"};
-  expectError(files, {"architectures: expected one of the supported architectures, "
+  expectError(files, {"architectures: expected one of the supported architectures, '",
                       "'GptOssForCausalLM', ",
                       "found [\"LlamaForCausalLM\"]"});
   files.config.erase("architectures");
