@@ -5,7 +5,8 @@ it. Needs torch and transformers (5.24):
     scripts/families/make_checkpoints.py test/models/families [NAME ...]
 
 Weights are bf16 numbers, so that a checkpoint is small and f32 computes with exactly the same numbers on both sides. A folder has
-checkpoint/ and reference.safetensors: `tokens`, `logits` in f32, and of a model that chooses keys `dense_logits` when it chooses all."""
+checkpoint/ and reference.safetensors: `tokens`, `logits` in f32, and of a model that chooses keys what its indexers choose, `chosen.0`
+and so on, and `dense_logits` when they choose all."""
 
 import json
 import os
@@ -181,17 +182,24 @@ def find_indexers(model):
     return [module for module in model.modules() if type(module).__name__.endswith("Indexer")]
 
 
-def check_selection(model, tokens):
-    """What indexers choose is neither everything nor the last positions."""
-    def check(module, inputs, chosen):
-        last = chosen[0, -1].sort().values
-        latest = torch.arange(len(tokens) - len(last), len(tokens))
-        assert len(last) < len(tokens) and len(set(last.tolist()) & set(latest.tolist())) < len(last) / 2, last
+def run_indexers(model, tokens):
+    """What each indexer chooses, ascending, -1 behind. It must be neither everything nor the last positions."""
+    results = []
 
-    handles = [indexer.register_forward_hook(check) for indexer in find_indexers(model)]
+    def keep(module, inputs, chosen):
+        rows = torch.full_like(chosen[0], -1)
+        for t, row in enumerate(chosen[0]):
+            seen = row[row <= t].sort().values  # of a token with too few keys the library adds some that it does not see
+            rows[t, :len(seen)] = seen
+        latest = range(len(tokens) - rows.shape[1], len(tokens))
+        assert rows.shape[1] < len(tokens) and len(set(rows[-1].tolist()) & set(latest)) < rows.shape[1] / 2, rows[-1]
+        results.append(rows.int())
+
+    handles = [indexer.register_forward_hook(keep) for indexer in find_indexers(model)]
     model(tokens[None])
     for handle in handles:
         handle.remove()
+    return {f"chosen.{i}": rows for i, rows in enumerate(results)}
 
 
 def main():
@@ -203,8 +211,7 @@ def main():
         randomize(model, seed, "negative-biases" in name)
         tokens = torch.randint(0, 512, (96,), generator=torch.Generator().manual_seed(seed))
         with torch.no_grad():
-            check_selection(model, tokens)
-            reference = {"tokens": tokens.int(), "logits": model(tokens[None]).logits[0].contiguous()}
+            reference = {"tokens": tokens.int(), "logits": model(tokens[None]).logits[0].contiguous()} | run_indexers(model, tokens)
             for indexer in find_indexers(model):
                 indexer.index_topk = len(tokens)
             if find_indexers(model):

@@ -46,18 +46,19 @@ Value LatentAttention::build(ModelBuilder &builder, const std::string &name, Val
 
   // Of each head: rows that make keys of latents, then rows that make values.
   std::string expansion = name + ".kv_b_proj";
-  Value ofHeads = builder.stackedWeight({expansion + ".weight"}, {heads * (plain + value), latent},
-                                        {heads, plain + value, latent});
-  Value toKeys = builder.slice(expansion, ofHeads, 0, plain, /*dimension=*/1);
+  Value ofHeads = builder.groupRows(
+      expansion, builder.matrix(expansion, heads * (plain + value), latent), heads);
+  Value toKeys =
+      builder.transpose(expansion, builder.slice(expansion, ofHeads, 0, plain, /*dimension=*/1));
   Value toValues = builder.slice(expansion, ofHeads, plain, value, /*dimension=*/1);
 
-  Value absorbed = builder.headLinear(expansion, plainQuery, toKeys, /*transposed=*/true);
+  Value absorbed = builder.headLinear(expansion, plainQuery, toKeys);
   Value cache = builder.cache(1, latent + rotated, latent, moe::CacheForm::shared);
   Value key = builder.concatenate(name, {builder.splitHeads(name, content, 1), shared});
   Value latents = builder.attention(name, builder.concatenate(name, {absorbed, rotatedQuery}), key,
                                     /*value=*/Value(), cache, parameters);
   Value merged = builder.mergeHeads(
-      name, builder.headLinear(expansion, latents, toValues, /*transposed=*/false));
+      name, builder.headLinear(expansion, latents, toValues));
   if (hasOutputGate) {
     Value gate = builder.linear(name + ".g_proj", x, heads * value, /*hasBias=*/false,
                                 Float32Type::get(builder.getContext()));

@@ -179,35 +179,39 @@ Value ModelBuilder::reshapedWeight(StringRef name, ArrayRef<int64_t> stored,
   return tensor;
 }
 
-Value ModelBuilder::regroupedRows(StringRef name, Value matrix, int64_t groups,
-                                  ArrayRef<RowsOfGroup> parts) {
+Value ModelBuilder::groupRows(StringRef name, Value matrix, int64_t groups) {
   if (auto blocks = dyn_cast<moe::BlockTensorType>(matrix.getType()))
     matrix = moe::DequantizeOp::create(
         builder, at(name), RankedTensorType::get(blocks.getShape(), activationType), matrix);
   auto type = cast<RankedTensorType>(matrix.getType());
   int64_t rows = type.getDimSize(0) / groups, columns = type.getDimSize(1);
-  SmallVector<ReassociationIndices> split = {{0, 1}, {2}};
-  Value grouped = tensor::ExpandShapeOp::create(
+  return tensor::ExpandShapeOp::create(
       builder, at(name), RankedTensorType::get({groups, rows, columns}, type.getElementType()),
-      matrix, split);
+      matrix, SmallVector<ReassociationIndices>{{0, 1}, {2}});
+}
+
+Value ModelBuilder::regroupedRows(StringRef name, Value matrix, int64_t groups,
+                                  ArrayRef<RowsOfGroup> parts) {
+  Value grouped = groupRows(name, matrix, groups);
   SmallVector<Value> taken;
-  for (auto [first, count] : parts) {
-    auto size = [&](int64_t value) -> OpFoldResult { return builder.getIndexAttr(value); };
-    Value part = tensor::ExtractSliceOp::create(
-        builder, at(name), grouped, ArrayRef{size(0), size(first), size(0)},
-        ArrayRef{size(groups), size(count), size(columns)}, ArrayRef{size(1), size(1), size(1)});
-    taken.push_back(tensor::CollapseShapeOp::create(builder, at(name), part, split));
-  }
+  for (auto [first, count] : parts)
+    taken.push_back(tensor::CollapseShapeOp::create(
+        builder, at(name), slice(name, grouped, first, count, /*dimension=*/1),
+        SmallVector<ReassociationIndices>{{0, 1}, {2}}));
   return tensor::ConcatOp::create(builder, at(name), /*dim=*/0, taken);
 }
 
-Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
-  Value stored = weight(name, {outer, columns, rows});
-  Type elementType = cast<RankedTensorType>(stored.getType()).getElementType();
-  Value empty = tensor::EmptyOp::create(builder, at(name), ArrayRef<int64_t>{outer, rows, columns},
-                                        elementType);
-  return linalg::TransposeOp::create(builder, at(name), stored, empty, ArrayRef<int64_t>{0, 2, 1})
+Value ModelBuilder::transpose(StringRef name, Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  ArrayRef<int64_t> shape = type.getShape();
+  Value empty = tensor::EmptyOp::create(
+      builder, at(name), ArrayRef<int64_t>{shape[0], shape[2], shape[1]}, type.getElementType());
+  return linalg::TransposeOp::create(builder, at(name), input, empty, ArrayRef<int64_t>{0, 2, 1})
       ->getResult(0);
+}
+
+Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns) {
+  return transpose(name, weight(name, {outer, columns, rows}));
 }
 
 Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden) {
@@ -339,12 +343,13 @@ Value ModelBuilder::concatenate(StringRef name, ValueRange parts) {
   return tensor::ConcatOp::create(builder, at(name), last, parts);
 }
 
-Value ModelBuilder::headLinear(StringRef name, Value input, Value weight, bool transposed) {
+Value ModelBuilder::headLinear(StringRef name, Value input, Value weight) {
   auto type = cast<RankedTensorType>(input.getType());
   ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
-  auto resultType = RankedTensorType::get({type.getDimSize(0), shape[0], shape[transposed ? 2 : 1]},
-                                          type.getElementType());
-  return moe::HeadLinearOp::create(builder, at(name), resultType, input, weight, transposed);
+  auto resultType =
+      RankedTensorType::get({type.getDimSize(0), shape[0], shape[1]}, type.getElementType());
+  return moe::HeadLinearOp::create(builder, at(name), resultType, input, weight,
+                                   /*transposed=*/false);
 }
 
 Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {

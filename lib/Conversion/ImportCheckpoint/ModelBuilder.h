@@ -57,12 +57,16 @@ public:
   /// types and from the tensors beside them, as lists of exceptions in configs are not exact.
   Value stackedMatrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                         ArrayRef<int64_t> shape);
+  /// A matrix [groups * rows, columns] as [groups, rows, columns].
+  Value groupRows(StringRef name, Value matrix, int64_t groups);
   /// Of a matrix whose rows form `groups` equal groups: from each group `count` rows from `first`
   /// on, for one part after the other.
   struct RowsOfGroup {
     int64_t first, count;
   };
   Value regroupedRows(StringRef name, Value matrix, int64_t groups, ArrayRef<RowsOfGroup> parts);
+  /// The last two dimensions of three exchanged; of a weight that is done when it is loaded.
+  Value transpose(StringRef name, Value input);
   /// A weight of shape [outer, columns, rows], seen as [outer, rows, columns].
   Value transposedWeight(StringRef name, int64_t outer, int64_t rows, int64_t columns);
 
@@ -96,9 +100,8 @@ public:
               std::optional<int64_t> dimension = {});
   /// Along the last dimension.
   Value concatenate(StringRef name, ValueRange parts);
-  /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k] or, transposed,
-  /// [heads, k, n].
-  Value headLinear(StringRef name, Value input, Value weight, bool transposed);
+  /// Each head [tokens, heads, k] times its own matrix of weight [heads, n, k].
+  Value headLinear(StringRef name, Value input, Value weight);
   /// [tokens, dimension] to [tokens, heads, dimension], the same for each head.
   Value repeatHead(StringRef name, Value input, int64_t heads);
   /// input * sigmoid(gate), elementwise, in f32 and rounded once. A gate [tokens, 1] is for all

@@ -1185,3 +1185,11 @@ func.func @head_linear_result(%x: tensor<?x4x8xf32>, %w: tensor<4x3x8xf32>) {
   %y = moe.head_linear %x, %w : tensor<?x4x8xf32>, tensor<4x3x8xf32> -> tensor<?x4x2xf32>
   return
 }
+
+// -----
+
+func.func @attention_without_values(%q: tensor<?x3x8xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 0, block = 16, f32, shared>, %p: tensor<?xi32>, %s: tensor<?xi32>, %b: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a cache with values, got '!moe.cache<kv_heads = 1, key_dim = 8, value_dim = 0, block = 16, f32, shared>'}}
+  %y = moe.attention %q over %c at (%p, %s, %b) {scale = 1.0} : tensor<?x3x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 0, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x3x0xf32>
+  return
+}

@@ -65,6 +65,8 @@ LogicalResult AttentionOp::verify() {
   if (ShapedType::isDynamic(heads) || heads % cache.getKvHeads() != 0)
     return emitOpError() << "expects a number of heads that is a multiple of the cache's "
                          << cache.getKvHeads() << " kv_heads, got " << heads;
+  if (cache.getValueDim() == 0)
+    return emitOpError() << "expects a cache with values, got " << cache;
   if (auto window = static_cast<int64_t>(getWindow()); window < 0)
     return emitOpError() << "expects a window of at least 0 (0: none), got " << window;
   return checkRotary(*this, getRotaryAttr(), cache.getKeyDim());

@@ -58,7 +58,7 @@ def MoE_AttentionOp : MoE_Op<"attention", [AttrSizedOperandSegments,
     sees nothing gets zeros. With `rotary`, queries are rotated first. `window = 0` means none.
 
     Constraints: query `[T, heads, key_dim]`, result `[T, heads, value_dim]`, heads a multiple of kv_heads, sinks `[heads]`,
-    indices i32 `[T, top_k]`.
+    indices i32 `[T, top_k]`; the cache has values, apart from its keys or as parts of them.
   }];
   let arguments = (ins
     MoE_FloatTensor3D:$query,
