@@ -18,7 +18,8 @@
 
 namespace mlir::moec {
 
-/// The logits, f32. A block begins every `blockLayers` layers. Names of tensors begin with `prefix`.
+/// The logits, f32. A block begins every `blockLayers` layers. Names of tensors begin with
+/// `prefix`.
 Value buildAttentionResidualLayers(ModelBuilder &builder, const TransformerConfig &config,
                                    int64_t blockLayers, const std::string &prefix,
                                    BuildBranch attention, BuildBranch mixture);

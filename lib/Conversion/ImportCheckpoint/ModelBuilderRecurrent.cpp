@@ -49,8 +49,8 @@ Value ModelBuilder::gatedRmsNorm(StringRef name, Value input, Value gate,
                                  moe::GateFunction function, double epsilon) {
   auto type = cast<RankedTensorType>(input.getType());
   Value scale = weight((name + ".weight").str(), {type.getShape().back()});
-  return moe::GatedRMSNormOp::create(
-      builder, at(name), RankedTensorType::get(type.getShape(), activationType), input,
-      moe::GateFunctionAttr::get(getContext(), function), gate, scale,
-      builder.getF64FloatAttr(epsilon));
+  return moe::GatedRMSNormOp::create(builder, at(name),
+                                     RankedTensorType::get(type.getShape(), activationType), input,
+                                     moe::GateFunctionAttr::get(getContext(), function), gate,
+                                     scale, builder.getF64FloatAttr(epsilon));
 }
