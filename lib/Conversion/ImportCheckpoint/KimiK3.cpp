@@ -68,7 +68,10 @@ private:
 static Value build(Checkpoint &checkpoint, ModelBuilder &builder, bool isSparse) {
   JsonView whole = checkpoint.config(), text = whole["text_config"];
   KimiConfig config(text, whole);
-  if (JsonView dsa = isSparse ? text["dsa_config"] : text.optional("dsa_config")) {
+  JsonView dsa = isSparse ? text["dsa_config"] : text.optional("dsa_config");
+  if (dsa.raw() && !dsa)
+    dsa.complain("expected an object, found null");
+  if (dsa) {
     config.indexer = SparseAttentionConfig(dsa).read(config);
     if (config.latentAttention.queryRank == 0)
       (void)text["q_lora_rank"].integer(1, mostFeatures); // complains: indexers need the latent
