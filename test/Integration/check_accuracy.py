@@ -21,7 +21,7 @@ if precision == "f32":
     expect_close("short", short, reference["short.logits"], 1e-4)
     long = logits(bundle, reference["long.tokens"])
     expect_close("long", long[-64:], reference["long.logits_last64"], 1e-4)
-    for chunk in (1, 7, 16):
+    for chunk in (1, 7, 16, 64):
         expect_close(f"chunks of {chunk}", logits(bundle, reference["long.tokens"], "--chunk", chunk), long, 1e-4)
     for greedy in recorded["greedy"]:
         result = moec("run", bundle, "--prompt", greedy["prompt"], "--max-tokens", 200, "--ignore-eos", "--special")

@@ -25,7 +25,7 @@ ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
       {"KimiK3ForConditionalGeneration", "kimi_k3", "language_model.model.embed_tokens.weight",
        buildKimiK3},
       {"KimiK31ForConditionalGeneration", "kimi_k31", "language_model.model.embed_tokens.weight",
-       buildKimiK3},
+       buildKimiK31},
       {"KimiLinearForCausalLM", "kimi_linear", "model.embed_tokens.weight", buildKimiLinear},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},

@@ -11,8 +11,7 @@ using moert::JsonView;
 static constexpr double unitVectorEpsilon = 1e-6;
 static constexpr int64_t mostTaps = 64;
 
-KimiDeltaAttention::KimiDeltaAttention(const JsonView &config,
-                                       const TransformerConfig &transformer)
+KimiDeltaAttention::KimiDeltaAttention(const JsonView &config, const TransformerConfig &transformer)
     : hidden(transformer.hidden), epsilon(transformer.epsilon) {
   JsonView ofPublisher = config.optional("linear_attn_config");
   auto size = [&](const char *publishers, const char *transformers, int64_t most) {
@@ -43,13 +42,12 @@ Value KimiDeltaAttention::buildDecay(ModelBuilder &builder, const std::string &n
   Value aLog = ArrayRef<int64_t>(stored) == ArrayRef<int64_t>{1, 1, heads, 1}
                    ? builder.reshapedWeight(logarithms, stored, {heads})
                    : builder.weight(logarithms, {isPadded ? stored.front() : heads});
-  Value bias = builder.reshapedWeight(name + ".dt_bias", {heads * headDimension},
-                                      {heads, headDimension});
+  Value bias =
+      builder.reshapedWeight(name + ".dt_bias", {heads * headDimension}, {heads, headDimension});
   return builder.decayGate(name, builder.splitHeads(name, flat, heads), aLog, bias, lowerBound);
 }
 
-Value KimiDeltaAttention::buildGate(ModelBuilder &builder, const std::string &name,
-                                    Value x) const {
+Value KimiDeltaAttention::buildGate(ModelBuilder &builder, const std::string &name, Value x) const {
   int64_t width = heads * headDimension;
   if (hasFullRankGate)
     return builder.linear(name + ".g_proj", x, width, /*hasBias=*/false);
@@ -71,11 +69,11 @@ Value KimiDeltaAttention::build(ModelBuilder &builder, const std::string &name, 
   operands.beta =
       builder.sigmoid(name, builder.linear(name + ".b_proj", x, heads, /*hasBias=*/false,
                                            Float32Type::get(builder.getContext())));
-  Value attended = builder.deltaRule(name, operands, 1 / std::sqrt(double(headDimension)),
-                                     unitVectorEpsilon);
+  Value attended =
+      builder.deltaRule(name, operands, 1 / std::sqrt(double(headDimension)), unitVectorEpsilon);
   Value gate = builder.splitHeads(name, buildGate(builder, name, x), heads);
-  Value normed = builder.gatedRmsNorm(name + ".o_norm", attended, gate,
-                                      moe::GateFunction::sigmoid, epsilon);
+  Value normed =
+      builder.gatedRmsNorm(name + ".o_norm", attended, gate, moe::GateFunction::sigmoid, epsilon);
   return builder.linear(name + ".o_proj", builder.mergeHeads(name, normed), hidden,
                         /*hasBias=*/false);
 }

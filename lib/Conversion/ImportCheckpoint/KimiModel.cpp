@@ -99,8 +99,13 @@ void KimiConfig::readDenseLayers(const JsonView &config) {
 Value mlir::moec::buildKimiModel(ModelBuilder &builder, const KimiConfig &config) {
   auto attention = [&](const std::string &layerName, Value x, int64_t layer) {
     std::string name = layerName + ".self_attn";
-    return config.hasLatentAttention[layer] ? config.latentAttention.build(builder, name, x)
-                                            : config.deltaAttention.build(builder, name, x);
+    if (!config.hasLatentAttention[layer])
+      return config.deltaAttention.build(builder, name, x);
+    if (!config.indexer)
+      return config.latentAttention.build(builder, name, x);
+    return config.latentAttention.build(builder, name, x, [&](Value compressedQuery) {
+      return config.indexer->build(builder, name + ".indexer", x, compressedQuery);
+    });
   };
   auto mixture = [&](const std::string &name, Value x, int64_t layer) {
     if (!config.isDense[layer])

@@ -12,6 +12,7 @@
 #include "KimiDeltaAttention.h"
 #include "LatentAttention.h"
 #include "LatentExperts.h"
+#include "LightningIndexer.h"
 
 namespace mlir::moec {
 
@@ -21,6 +22,7 @@ struct KimiConfig : TransformerConfig {
   LatentExperts experts;
   std::vector<bool> hasLatentAttention, isDense; // of each layer
   int64_t denseInner = 0;
+  std::optional<LightningIndexer> indexer; // in each layer of latent attention
   int64_t blockLayers; // of a block of attention residuals; 0: ordinary residuals
 
   /// Of the language model; `whole` may have a quantization_config, too.

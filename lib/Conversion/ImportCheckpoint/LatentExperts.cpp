@@ -24,10 +24,11 @@ KimiActivation::KimiActivation(const JsonView &config) {
 }
 
 moe::ActivationAttr KimiActivation::get(MLIRContext *context) const {
-  return isSitu ? moe::ActivationAttr::get(context, moe::ActivationKind::situ, linearBeta, beta, 0.0,
-                                           /*interleaved=*/false)
-                : moe::ActivationAttr::get(context, moe::ActivationKind::silu, 1.0, 0.0, 0.0,
-                                           /*interleaved=*/false);
+  return isSitu
+             ? moe::ActivationAttr::get(context, moe::ActivationKind::situ, linearBeta, beta, 0.0,
+                                        /*interleaved=*/false)
+             : moe::ActivationAttr::get(context, moe::ActivationKind::silu, 1.0, 0.0, 0.0,
+                                        /*interleaved=*/false);
 }
 
 LatentExperts::LatentExperts(const JsonView &config, const TransformerConfig &transformer)
@@ -57,8 +58,8 @@ Value LatentExperts::build(ModelBuilder &builder, const std::string &name, Value
     result = builder.linear(name + ".routed_expert_up_proj", result, hidden, /*hasBias=*/false);
   }
   if (sharedExperts > 0)
-    result = builder.add(name, result,
-                         builder.gatedLayer(name + ".shared_experts", x, sharedExperts * inner,
-                                            function));
+    result = builder.add(
+        name, result,
+        builder.gatedLayer(name + ".shared_experts", x, sharedExperts * inner, function));
   return result;
 }

@@ -1,8 +1,8 @@
 //===- LatentExperts.h - Kimi's mixture of experts --------------------------------------------===//
 //
-// The router sees the whole input. Experts may live in a smaller space: one matrix leads into it, and
-// behind the weighted sum come a norm and the matrix back. Shared experts are one gated layer; they
-// see the whole input and are added without a weight.
+// The router sees the whole input. Experts may live in a smaller space: one matrix leads into it,
+// and behind the weighted sum come a norm and the matrix back. Shared experts are one gated layer;
+// they see the whole input and are added without a weight.
 //
 //===------------------------------------------------------------------------------------------===//
 

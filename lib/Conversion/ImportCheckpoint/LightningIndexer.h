@@ -19,6 +19,8 @@ struct LightningIndexer {
   double epsilon = 1e-6;              ///< of k_norm, a layer norm; a constant of the publishers' code
   std::optional<RotaryConfig> rotary; ///< of queries and keys; its pairs need not be the attention's
 
+  LightningIndexer(int64_t heads, int64_t dimension, int64_t topK)
+      : heads(heads), dimension(dimension), topK(topK) {}
   /// Reads index_n_heads, index_head_dim and index_topk. The rotation is left to the family.
   explicit LightningIndexer(const moert::JsonView &config);
 

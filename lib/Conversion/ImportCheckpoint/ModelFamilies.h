@@ -23,6 +23,7 @@ Value buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildKimiK3(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildKimiK31(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildKimiLinear(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildMixtral(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildQwen3Moe(Checkpoint &checkpoint, ModelBuilder &builder);

@@ -21,9 +21,8 @@ public:
     SmallVector<Value> scores, exponentials;
     for (Value candidate : op.getCandidates())
       scores.push_back(score(candidate));
-    Value largest = perRow(scores, [&](Value x, Value y) -> Value {
-      return arith::MaximumFOp::create(b, loc, x, y);
-    });
+    Value largest = perRow(
+        scores, [&](Value x, Value y) -> Value { return arith::MaximumFOp::create(b, loc, x, y); });
     for (Value score : scores)
       exponentials.push_back(
           code.map(rows, code.f32(), {score, largest}, {code.identity(1), code.identity(1)},

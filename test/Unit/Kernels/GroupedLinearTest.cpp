@@ -317,6 +317,10 @@ INSTANTIATE_TEST_SUITE_P(
           c.n = 66, c.k = 64, c.target = {"cpu:sapphirerapids", true}, c.activation = {"silu"};
         }),
         with([](auto &c) {
+          c.n = 128, c.k = 96, c.topK = 4, c.gather = true, c.input = c.result = "bf16";
+          c.target = {"cpu:sapphirerapids", true}, c.activation = {"situ", 25, 4};
+        }),
+        with([](auto &c) {
           c.weight = "bf16", c.n = 40, c.k = 70, c.target = {"cpu:sapphirerapids", true};
         })));
 
