@@ -4,6 +4,7 @@
 #include "moec/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/OperationSupport.h"
 
 namespace mlir::moec {
@@ -19,7 +20,10 @@ std::string getText(func::FuncOp kernel) {
   kernel.getFunctionType().print(stream);
   for (NamedAttribute attribute : kernel->getDiscardableAttrs())
     stream << attribute.getName() << attribute.getValue();
-  kernel.getBody().front().print(stream);
+  // Names of values are those of this kernel: without a state of its own the printer would number the
+  // values of the whole module, once for each kernel.
+  AsmState names(kernel);
+  kernel.getBody().front().print(stream, names);
   return text;
 }
 

@@ -148,7 +148,8 @@ void Checkpoint::readIndex() {
   JsonView map = JsonView(document->content, document->problems)["weight_map"];
   for (auto &[tensor, shard] : map.members())
     if (auto file = shard.string())
-      weightMap[tensor] = *file;
+      weightMap.emplace_hint(weightMap.end(), tensor, *file); // members are sorted
+  document->content = moert::Json(); // large, and not looked at again
 }
 
 // "model-00002-of-00003.safetensors": the names of all three; otherwise only `name`.
