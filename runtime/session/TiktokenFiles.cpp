@@ -140,9 +140,10 @@ Result<std::string> tiktokenToJson(std::string_view ranks, const Json &config,
                                    const Json &tokenizerConfig) {
   Problems configProblems("config.json"), tokenizerProblems("tokenizer_config.json"),
       rankProblems("tiktoken.model");
-  JsonView tokenizer(tokenizerConfig, tokenizerProblems);
+  const Json none = Json::object();
+  JsonView tokenizer(tokenizerConfig.is_null() ? none : tokenizerConfig, tokenizerProblems);
   std::string modelType =
-      JsonView(config, configProblems).optional("model_type").string().value_or("");
+      JsonView(config.is_null() ? none : config, configProblems).optional("model_type").string().value_or("");
   std::string tokenizerClass = tokenizer.optional("tokenizer_class").string().value_or("");
   const Family *family = findFamily(modelType, tokenizerClass);
   if (!family)

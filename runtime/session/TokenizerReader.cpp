@@ -192,8 +192,8 @@ private:
   void addedToken(const JsonView &token) {
     auto id = token["id"].integer(0, mostTokens - 1);
     auto text = token["content"].string();
-    auto flag = [&](const char *name, bool missing = false) {
-      return token.optional(name).boolean().value_or(missing);
+    auto flag = [&](const char *name) {
+      return token.optional(name).boolean().value_or(false);
     };
     if (!id || !text)
       return;
@@ -205,23 +205,20 @@ private:
       token.complain("the vocabulary has " + inQuotes(*text) + " as " + std::to_string(known));
       return;
     }
-    Tokenizer::Content::Token &entry = at(*id);
-    entry.bytes = content.isByteLevel ? *text : decoding.bytes(*text);
-    entry.special = flag("special");
+    bool isSpecial = flag("special");
     AddedToken added{*text, static_cast<std::int32_t>(*id), flag("single_word"), flag("lstrip"),
                      flag("rstrip")};
-    if (!flag("normalized", !entry.special)) {
-      content.addedToText.add(std::move(added));
-      return;
-    }
+    bool isNormalized = flag("normalized");
     // It is looked for in normalized text, so it has to look like it.
     for (const Normalizer &normalizer : content.normalizers)
-      if (Status status = normalizer.apply(added.text); !status.isOk())
+      if (Status status = isNormalized ? normalizer.apply(added.text) : Status(); !status.isOk())
         token.complain(status.message());
-    if (added.text.empty())
+    if (added.text.empty()) {
       token.complain("nothing is left of the token after normalizing");
-    else
-      content.addedToNormalized.add(std::move(added));
+      return;
+    }
+    at(*id) = {content.isByteLevel ? added.text : decoding.bytes(added.text), isSpecial};
+    (isNormalized ? content.addedToNormalized : content.addedToText).add(std::move(added));
   }
 
   static constexpr std::size_t longestRanked = 1024;
