@@ -12,9 +12,10 @@ Status AddedTokens::finish() {
     std::stable_sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
       return tokens[a].text.size() > tokens[b].text.size();
     });
-  if (std::any_of(tokens.begin(), tokens.end(), [](const AddedToken &t) { return t.isWholeWord; })) {
-    MOERT_ASSIGN_OR_RETURN(letter, Splitter::create("\\w", PatternSyntax::Rust,
-                                                    SplitBehavior::Removed));
+  if (std::any_of(tokens.begin(), tokens.end(),
+                  [](const AddedToken &t) { return t.isWholeWord; })) {
+    MOERT_ASSIGN_OR_RETURN(letter,
+                           Splitter::create("\\w", PatternSyntax::Rust, SplitBehavior::Removed));
   }
   return {};
 }

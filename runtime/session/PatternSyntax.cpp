@@ -18,15 +18,22 @@ constexpr std::array<std::string_view, 38> categories = {
 struct LongName {
   std::string_view name, pcre2;
 };
-constexpr LongName longNames[] = {
-    {"Letter", "L"},          {"Mark", "M"},
-    {"Number", "N"},          {"Punctuation", "P"},
-    {"Symbol", "S"},          {"Separator", "Z"},
-    {"LC", "L&"},             {"Alphabetic", "Alphabetic"},
-    {"Alpha", "Alphabetic"},  {"White_Space", "White_Space"},
-    {"Space", "White_Space"}, {"Digit", "Nd"},
-    {"Lowercase", "Lowercase"}, {"Uppercase", "Uppercase"},
-    {"Emoji", "Emoji"},       {"Ideographic", "Ideographic"}};
+constexpr LongName longNames[] = {{"Letter", "L"},
+                                  {"Mark", "M"},
+                                  {"Number", "N"},
+                                  {"Punctuation", "P"},
+                                  {"Symbol", "S"},
+                                  {"Separator", "Z"},
+                                  {"LC", "L&"},
+                                  {"Alphabetic", "Alphabetic"},
+                                  {"Alpha", "Alphabetic"},
+                                  {"White_Space", "White_Space"},
+                                  {"Space", "White_Space"},
+                                  {"Digit", "Nd"},
+                                  {"Lowercase", "Lowercase"},
+                                  {"Uppercase", "Uppercase"},
+                                  {"Emoji", "Emoji"},
+                                  {"Ideographic", "Ideographic"}};
 
 bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -121,10 +128,9 @@ private:
     }
     std::size_t end = rest.find('}');
     std::string_view inside = rest.substr(1, end == std::string_view::npos ? 0 : end - 1);
-    bool isInterval = !inside.empty() && inside != "," &&
-                      std::count(inside.begin(), inside.end(), ',') <= 1 &&
-                      std::all_of(inside.begin(), inside.end(),
-                                  [](char c) { return isDigit(c) || c == ','; });
+    bool isInterval =
+        !inside.empty() && inside != "," && std::count(inside.begin(), inside.end(), ',') <= 1 &&
+        std::all_of(inside.begin(), inside.end(), [](char c) { return isDigit(c) || c == ','; });
     if (!isInterval) {
       atom = out.size();
       rest.remove_prefix(1);
@@ -200,7 +206,8 @@ private:
     case 'v':
       return "\\x0b";
     case 'b':
-      return inSet ? "\\x08" : "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
+      return inSet ? "\\x08"
+                   : "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
     case 'B':
       if (!inSet)
         return "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))";
@@ -274,8 +281,8 @@ private:
       if (name == each.name)
         found = each.pcre2;
     if (found.empty()) { // a script, or PCRE2 says that it knows none of this name
-      if (name.empty() || !std::all_of(name.begin(), name.end(),
-                                       [](char c) { return isLetter(c) || c == '_'; }))
+      if (name.empty() ||
+          !std::all_of(name.begin(), name.end(), [](char c) { return isLetter(c) || c == '_'; }))
         fail("the property " + inQuotes(name));
       found = "sc:" + std::string(name);
     }

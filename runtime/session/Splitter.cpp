@@ -54,7 +54,8 @@ Result<Splitter> Splitter::create(std::string_view pattern, std::optional<Patter
   }
   int error;
   PCRE2_SIZE offset;
-  std::uint32_t options = PCRE2_UTF | (syntax ? PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C : PCRE2_LITERAL);
+  std::uint32_t options =
+      PCRE2_UTF | (syntax ? PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C : PCRE2_LITERAL);
   pcre2_compile_context *context = pcre2_compile_context_create(nullptr);
   if (!context)
     return Status(ErrorCode::OutOfMemory, "no memory for a regular expression");
@@ -64,8 +65,8 @@ Result<Splitter> Splitter::create(std::string_view pattern, std::optional<Patter
                                 &error, &offset, context);
   pcre2_compile_context_free(context);
   if (!code->pattern)
-    return Status(ErrorCode::Unsupported, "the pattern " + inQuotes(pattern) +
-                                              " is not understood: " + errorText(error));
+    return Status(ErrorCode::Unsupported,
+                  "the pattern " + inQuotes(pattern) + " is not understood: " + errorText(error));
   pcre2_jit_compile(code->pattern, PCRE2_JIT_COMPLETE); // without it matching is only slower
   return Splitter(std::move(code), behavior, invert);
 }

@@ -21,10 +21,9 @@ Status normalizeUnicode(std::string &content, int options) {
   if (isPlain)
     return {};
   utf8proc_uint8_t *result = nullptr;
-  utf8proc_ssize_t length = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t *>(content.data()),
-      static_cast<utf8proc_ssize_t>(content.size()), &result,
-      static_cast<utf8proc_option_t>(options));
+  utf8proc_ssize_t length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t *>(content.data()),
+                                         static_cast<utf8proc_ssize_t>(content.size()), &result,
+                                         static_cast<utf8proc_option_t>(options));
   if (length < 0)
     return {ErrorCode::Unsupported,
             std::string("the text cannot be normalized: ") + utf8proc_errmsg(length)};

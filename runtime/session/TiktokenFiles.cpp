@@ -142,8 +142,10 @@ Result<std::string> tiktokenToJson(std::string_view ranks, const Json &config,
       rankProblems("tiktoken.model");
   const Json none = Json::object();
   JsonView tokenizer(tokenizerConfig.is_null() ? none : tokenizerConfig, tokenizerProblems);
-  std::string modelType =
-      JsonView(config.is_null() ? none : config, configProblems).optional("model_type").string().value_or("");
+  std::string modelType = JsonView(config.is_null() ? none : config, configProblems)
+                              .optional("model_type")
+                              .string()
+                              .value_or("");
   std::string tokenizerClass = tokenizer.optional("tokenizer_class").string().value_or("");
   const Family *family = findFamily(modelType, tokenizerClass);
   if (!family)
@@ -157,8 +159,8 @@ Result<std::string> tiktokenToJson(std::string_view ranks, const Json &config,
   if (!rankProblems.empty())
     return rankProblems.toStatus(ErrorCode::InvalidData);
   Json vocabulary = vocabularyOf(tokens, rankProblems);
-  Json added = addedTokens(tokens.size(), family->specialTokens,
-                           tokenizer.optional("added_tokens_decoder"));
+  Json added =
+      addedTokens(tokens.size(), family->specialTokens, tokenizer.optional("added_tokens_decoder"));
   for (const Problems *problems : {&configProblems, &tokenizerProblems, &rankProblems})
     MOERT_RETURN_IF_ERROR(problems->toStatus(ErrorCode::InvalidData));
   Json split = {{"type", "Split"},
@@ -169,7 +171,8 @@ Result<std::string> tiktokenToJson(std::string_view ranks, const Json &config,
   Json document = {
       {"added_tokens", std::move(added)},
       {"pre_tokenizer",
-       {{"type", "Sequence"}, {"pretokenizers", Json::array({std::move(split), std::move(bytes)})}}},
+       {{"type", "Sequence"},
+        {"pretokenizers", Json::array({std::move(split), std::move(bytes)})}}},
       {"decoder", {{"type", "ByteLevel"}}},
       {"model",
        {{"type", "RankedBPE"}, {"ignore_merges", true}, {"vocab", std::move(vocabulary)}}}};

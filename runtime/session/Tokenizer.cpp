@@ -36,8 +36,8 @@ Status Tokenizer::Content::charactersOf(std::string_view piece,
       continue;
     }
     bool hasBytes = hasByteFallback && std::all_of(character.begin(), character.end(), [&](char c) {
-      return byteTokens[static_cast<unsigned char>(c)] >= 0;
-    });
+                      return byteTokens[static_cast<unsigned char>(c)] >= 0;
+                    });
     if (hasBytes) {
       for (char c : character)
         result.push_back(byteTokens[static_cast<unsigned char>(c)]);
@@ -102,8 +102,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const
     if (part.id >= 0)
       ids.push_back(part.id);
     else
-      MOERT_RETURN_IF_ERROR(
-          content->encodePlain(part.text, part.text.data() == clean.data(), ids));
+      MOERT_RETURN_IF_ERROR(content->encodePlain(part.text, part.text.data() == clean.data(), ids));
   }
   return ids;
 }

@@ -192,9 +192,7 @@ private:
   void addedToken(const JsonView &token) {
     auto id = token["id"].integer(0, mostTokens - 1);
     auto text = token["content"].string();
-    auto flag = [&](const char *name) {
-      return token.optional(name).boolean().value_or(false);
-    };
+    auto flag = [&](const char *name) { return token.optional(name).boolean().value_or(false); };
     if (!id || !text)
       return;
     if (text->empty()) {

@@ -180,8 +180,7 @@ private:
       result.steps.push_back({PreTokenizer::PrefixSpace, {}, "", {}});
     // GPT-2's own pattern.
     if (step.optional("use_regex").boolean().value_or(true))
-      add(step,
-          R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+      add(step, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
           SplitBehavior::Isolated);
   }
 };

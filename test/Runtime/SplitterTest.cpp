@@ -71,9 +71,10 @@ TEST(Splitter, PatternsMeanWhatTheirLibrariesMean) {
 
 TEST(Splitter, PatternsThatAreNotSupportedAreErrors) {
   for (const char *pattern :
-       {"(?P<name>a)", "(*FAIL)", "(?R)", "a\\K", "\\1", "[[:alpha:]]", "[a&&]", "[a", "\\", "(a",
-        "a)", "[\\W]", "\\p{", "\\p{Klingon}", "\\p{1}", "\\x{zz}", "\\C", "[[[[[[[[[[[a]]]]]]]]]]]",
-        "(?x)a", "\\Q", "a**+"})
+       {"(?P<name>a)", "(*FAIL)",      "(?R)",   "a\\K",    "\\1", "[[:alpha:]]",
+        "[a&&]",       "[a",           "\\",     "(a",      "a)",  "[\\W]",
+        "\\p{",        "\\p{Klingon}", "\\p{1}", "\\x{zz}", "\\C", "[[[[[[[[[[[a]]]]]]]]]]]",
+        "(?x)a",       "\\Q",          "a**+"})
     EXPECT_FALSE(Splitter::create(pattern, PatternSyntax::Oniguruma).isOk()) << pattern;
   EXPECT_FALSE(Splitter::create("[a--b]", PatternSyntax::Rust).isOk());
   EXPECT_FALSE(Splitter::create(std::string(10000, '('), PatternSyntax::Rust).isOk());

@@ -97,10 +97,12 @@ TEST(Tiktoken, UnknownFamiliesAreErrors) {
   EXPECT_TRUE(fails(tiktokenToJson(ranks(), kimi, {{"added_tokens_decoder", 7}}),
                     ErrorCode::InvalidData, "added_tokens_decoder"));
   // Two special tokens of one text.
-  Json same = {{"added_tokens_decoder", {{"259", {{"content", "a"}}}, {"260", {{"content", "a"}}}}}};
+  Json same = {
+      {"added_tokens_decoder", {{"259", {{"content", "a"}}}, {"260", {{"content", "a"}}}}}};
   auto json = tiktokenToJson(ranks(), kimi, same);
   ASSERT_TRUE(isOk(json));
-  EXPECT_TRUE(fails(Tokenizer::parse(*json, "t"), ErrorCode::Unsupported, "the vocabulary has 'a'"));
+  EXPECT_TRUE(
+      fails(Tokenizer::parse(*json, "t"), ErrorCode::Unsupported, "the vocabulary has 'a'"));
 }
 
 TEST(Tiktoken, LongAndChangedInputsEnd) {

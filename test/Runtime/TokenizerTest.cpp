@@ -229,10 +229,15 @@ TEST(Tokenizer, OddFormsAreUnderstoodOrNamed) {
       {"model.vocab.zz: expected an integer", [](Json &j) { j["model"]["vocab"]["zz"] = "7"; }},
       {"the vocabulary lacks 'Q\\x0a'", [](Json &j) { j["model"]["merges"] = {"Q\n a"}; }},
       {"a merge has two sides",
-       [](Json &j) { j["model"]["merges"] = Json::array({Json::array({"a", 7})}); }},
+       [](Json &j) {
+         j["model"]["merges"] = Json::array({Json::array({"a", 7})});
+       }},
       {"the token has no text", [](Json &j) { j["added_tokens"][0]["content"] = ""; }},
       {"the vocabulary has 'aa' as 256", [](Json &j) { j["added_tokens"][0]["content"] = "aa"; }},
-      {"truncation: is not supported", [](Json &j) { j["truncation"] = {{"max_length", 5}}; }},
+      {"truncation: is not supported",
+       [](Json &j) {
+         j["truncation"] = {{"max_length", 5}};
+       }},
       {"decoder: is missing",
        [](Json &j) {
          j["pre_tokenizer"] = nullptr;
@@ -240,9 +245,13 @@ TEST(Tokenizer, OddFormsAreUnderstoodOrNamed) {
        }},
       {"decoder and pre_tokenizer disagree", [](Json &j) { j["pre_tokenizer"] = nullptr; }},
       {"the scheme 'last' is not supported",
-       [](Json &j) { j["pre_tokenizer"] = {{"type", "Metaspace"}, {"prepend_scheme", "last"}}; }},
+       [](Json &j) {
+         j["pre_tokenizer"] = {{"type", "Metaspace"}, {"prepend_scheme", "last"}};
+       }},
       {"the replacement has 0 bytes",
-       [](Json &j) { j["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", ""}}; }},
+       [](Json &j) {
+         j["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", ""}};
+       }},
       {"the text has 100 bytes",
        [](Json &j) {
          j["normalizer"] = {{"type", "Prepend"}, {"prepend", std::string(100, 'x')}};

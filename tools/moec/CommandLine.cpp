@@ -185,10 +185,11 @@ void CommandLine::addCompile() {
       ->type_name("PATTERN")
       ->allow_extra_args(false);
 
-  sub->add_option("--set", compile.settings,
-                  "use another value for a field of config.json: rms_norm_eps=1e-6, "
-                  "rope_parameters.rope_theta=10000, with a '+' in front for a field that it does not "
-                  "have; may be repeated")
+  sub->add_option(
+         "--set", compile.settings,
+         "use another value for a field of config.json: rms_norm_eps=1e-6, "
+         "rope_parameters.rope_theta=10000, with a '+' in front for a field that it does not "
+         "have; may be repeated")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
 
@@ -420,7 +421,8 @@ void CommandLine::addEval() {
 }
 
 void CommandLine::addBench() {
-  CLI::App *sub = app.add_subcommand("bench", "measure the speed of a language model, or of any program");
+  CLI::App *sub =
+      app.add_subcommand("bench", "measure the speed of a language model, or of any program");
   addLoading(sub, bench);
   sub->add_option("--prompt-tokens", bench.promptTokens, "length of the prompt")
       ->check(countFrom(1))

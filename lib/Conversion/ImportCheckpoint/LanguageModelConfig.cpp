@@ -19,8 +19,7 @@ static void readTemplate(Checkpoint &checkpoint, LanguageModelConfig &result) {
   if (beginning.size() > 1 || beginning.front() >= result.vocabulary) {
     processor.complain("its template puts " + std::to_string(beginning.size()) +
                        " tokens in front of a text, the first of them " +
-                       std::to_string(beginning.front()) +
-                       "; one below vocab_size is supported");
+                       std::to_string(beginning.front()) + "; one below vocab_size is supported");
     return;
   }
   result.addBos = true;
