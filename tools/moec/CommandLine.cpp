@@ -480,7 +480,7 @@ void CommandLine::addTokenize() {
   auto *text = sub->add_option("--text", tokenize.text, "the text")->type_name("TEXT");
   auto *files = sub->add_option("--file", tokenize.files,
                                 "a file with the text; may be repeated, and each gets a line")
-                    ->type_name("FILE ...");
+                    ->type_name("FILE");
   auto *ids = sub->add_option("--ids", tokenize.ids, "decode these ids: '5,6,7', or '@file.npy'")
                   ->type_name("IDS");
   text->excludes(files)->excludes(ids);
