@@ -2,16 +2,19 @@
 #include "runtime/session/Utf8.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace moert {
 
 Status AddedTokens::finish() {
-  for (std::uint32_t i = 0; i < tokens.size(); ++i)
-    byFirstByte[static_cast<unsigned char>(tokens[i].text[0])].push_back(i);
-  for (std::vector<std::uint32_t> &list : byFirstByte)
-    std::stable_sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return tokens[a].text.size() > tokens[b].text.size();
-    });
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    lengths[static_cast<unsigned char>(tokens[i].text[0])].push_back(tokens[i].text.size());
+    byText.emplace(tokens[i].text, i);
+  }
+  for (std::vector<std::size_t> &each : lengths) {
+    std::sort(each.begin(), each.end(), std::greater<>());
+    each.erase(std::unique(each.begin(), each.end()), each.end());
+  }
   if (std::any_of(tokens.begin(), tokens.end(),
                   [](const AddedToken &t) { return t.isWholeWord; })) {
     MOERT_ASSIGN_OR_RETURN(letter,
@@ -21,14 +24,17 @@ Status AddedTokens::finish() {
 }
 
 std::int32_t AddedTokens::find(std::string_view text) const {
-  const AddedToken *token = text.empty() ? nullptr : at(text);
-  return token && token->text == text ? token->id : -1;
+  auto found = byText.find(text);
+  return found == byText.end() ? -1 : tokens[found->second].id;
 }
 
 const AddedToken *AddedTokens::at(std::string_view text) const {
-  for (std::uint32_t index : byFirstByte[static_cast<unsigned char>(text.front())])
-    if (text.starts_with(tokens[index].text))
-      return &tokens[index];
+  for (std::size_t length : lengths[static_cast<unsigned char>(text.front())]) {
+    if (length > text.size())
+      continue;
+    if (auto found = byText.find(text.substr(0, length)); found != byText.end())
+      return &tokens[found->second];
+  }
   return nullptr;
 }
 

@@ -42,7 +42,10 @@ private:
   Result<bool> beginsWithLetter(std::string_view text) const;
 
   std::vector<AddedToken> tokens;
-  std::array<std::vector<std::uint32_t>, 256> byFirstByte; // indices, the longest text first
+  // Of the tokens that begin with a byte: how long they are, the longest first. A hostile file may
+  // have a million tokens, but has few lengths.
+  std::array<std::vector<std::size_t>, 256> lengths;
+  std::unordered_map<std::string_view, std::size_t> byText; // index of the first one with this text
   std::optional<Splitter> letter;                          // a character of a word
 };
 
