@@ -1,39 +1,37 @@
-// Byte-pair encoding: a piece of text to tokens by merging pairs, the best-ranked first.
+// Byte-pair encoding: neighbouring tokens become one, the best-ranked pair first.
 #ifndef MOERT_SESSION_BYTEPAIRS_H
 #define MOERT_SESSION_BYTEPAIRS_H
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace moert {
 
 class BytePairs {
 public:
-  BytePairs() { byteTokens.fill(-1); }
+  // `left` next to `right` become `merged`. Lower ranks first; of equal ranks the leftmost pair.
+  // False: the pair has a rank already.
+  bool addMerge(std::int32_t left, std::int32_t right, std::uint32_t rank, std::int32_t merged);
 
-  void setByteToken(std::uint8_t byte, std::int32_t id) { byteTokens[byte] = id; }
-  // `left` next to `right` become `merged`. Lower ranks first. False: the pair has a rank already.
-  bool addMerge(std::int32_t left, std::int32_t right, std::uint32_t rank, std::int32_t merged) {
-    return merges.emplace(key(left, right), Merge{rank, merged}).second;
-  }
-
-  // Appends the tokens of `piece`. Returns false, with nothing appended, when a byte has no token.
-  bool encode(std::string_view piece, std::vector<std::int32_t> &ids) const;
+  // Merges ids[begin..] until no pair is left that has a rank.
+  void merge(std::vector<std::int32_t> &ids, std::size_t begin) const;
 
 private:
   struct Merge {
+    std::uint64_t pair; // both ids
     std::uint32_t rank;
-    std::int32_t id;
+    std::int32_t id; // -1: an empty place
   };
-  static std::uint64_t key(std::int32_t left, std::int32_t right) {
-    return std::uint64_t(static_cast<std::uint32_t>(left)) << 32 |
-           static_cast<std::uint32_t>(right);
-  }
-  std::array<std::int32_t, 256> byteTokens;
-  std::unordered_map<std::uint64_t, Merge> merges;
+  const Merge *find(std::int32_t left, std::int32_t right) const;
+  void mergeShort(std::vector<std::int32_t> &ids, std::size_t begin) const;
+  void mergeLong(std::vector<std::int32_t> &ids, std::size_t begin) const;
+  void grow();
+
+  // A hash table with linear probing, at most half full; its size is a power of two. Most of the
+  // time of encoding goes into looking up pairs.
+  std::vector<Merge> table;
+  std::size_t used = 0;
 };
 
 } // namespace moert

@@ -12,65 +12,98 @@ Tokenizer::Tokenizer(Tokenizer &&) noexcept = default;
 Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-const Tokenizer::Content::Added *Tokenizer::Content::addedAt(std::string_view text) const {
-  for (std::uint32_t index : addedByFirstByte[static_cast<unsigned char>(text.front())])
-    if (text.substr(0, added[index].text.size()) == added[index].text)
-      return &added[index];
-  return nullptr;
-}
-
-Status Tokenizer::Content::encodePlain(std::string_view text,
-                                       std::vector<std::int32_t> &ids) const {
-  std::vector<std::string_view> pieces, finer;
-  if (!text.empty())
-    pieces.push_back(text);
-  for (const Splitter &splitter : splitters) {
-    finer.clear();
-    for (std::string_view piece : pieces)
-      MOERT_RETURN_IF_ERROR(splitter.split(piece, finer));
-    pieces.swap(finer);
-  }
-  std::string spaced;
-  for (std::string_view piece : pieces) {
-    if (prefixSpace && piece.front() != ' ') {
-      spaced = " " + std::string(piece);
-      piece = spaced;
-    }
-    if (ignoreMerges) {
-      if (auto whole = idByBytes.find(std::string(piece)); whole != idByBytes.end()) {
-        ids.push_back(whole->second);
-        continue;
-      }
-    }
-    if (!pairs.encode(piece, ids))
+Status Tokenizer::Content::bytesOf(std::string_view piece,
+                                   std::vector<std::int32_t> &result) const {
+  for (char c : piece) {
+    std::int32_t id = byteTokens[static_cast<unsigned char>(c)];
+    if (id < 0)
       return {ErrorCode::Unsupported,
               "the vocabulary has no token for a byte of " + inQuotes(piece)};
+    result.push_back(id);
+  }
+  return {};
+}
+
+Status Tokenizer::Content::charactersOf(std::string_view piece,
+                                        std::vector<std::int32_t> &result) const {
+  bool wasUnknown = false; // the character before
+  for (std::string_view rest = piece; !rest.empty();) {
+    std::string_view character = rest.substr(0, nextUtf8(rest).bytes);
+    rest.remove_prefix(character.size());
+    if (auto found = ids.find(character); found != ids.end()) {
+      result.push_back(found->second);
+      wasUnknown = false;
+      continue;
+    }
+    bool hasBytes = hasByteFallback && std::all_of(character.begin(), character.end(), [&](char c) {
+                      return byteTokens[static_cast<unsigned char>(c)] >= 0;
+                    });
+    if (hasBytes) {
+      for (char c : character)
+        result.push_back(byteTokens[static_cast<unsigned char>(c)]);
+      wasUnknown = false;
+      continue;
+    }
+    if (unknown < 0)
+      return {ErrorCode::Unsupported, "the vocabulary has no token for the character " +
+                                          inQuotes(character) + " of " + inQuotes(piece)};
+    if (!wasUnknown || !fusesUnknown)
+      result.push_back(unknown);
+    wasUnknown = true;
+  }
+  return {};
+}
+
+Status Tokenizer::Content::encodePiece(std::string_view piece,
+                                       std::vector<std::int32_t> &result) const {
+  if (ignoreMerges) {
+    if (auto whole = ids.find(piece); whole != ids.end()) {
+      result.push_back(whole->second);
+      return {};
+    }
+  }
+  std::size_t begin = result.size();
+  MOERT_RETURN_IF_ERROR(isByteLevel ? bytesOf(piece, result) : charactersOf(piece, result));
+  pairs.merge(result, begin);
+  return {};
+}
+
+Status Tokenizer::Content::encodePlain(std::string_view text, bool isFirst,
+                                       std::vector<std::int32_t> &result) const {
+  std::string normal(text);
+  for (const Normalizer &normalizer : normalizers)
+    MOERT_RETURN_IF_ERROR(normalizer.apply(normal));
+  MOERT_ASSIGN_OR_RETURN(auto parts, addedToNormalized.cut(normal));
+  for (const AddedTokens::Part &part : parts) {
+    if (part.id >= 0) {
+      result.push_back(part.id);
+      continue;
+    }
+    std::deque<std::string> storage;
+    std::vector<TextPiece> pieces = {{part.text, isFirst && part.text.data() == normal.data()}};
+    for (const PreTokenizer &step : preTokenizers)
+      MOERT_RETURN_IF_ERROR(step.apply(pieces, storage));
+    for (const TextPiece &piece : pieces)
+      MOERT_RETURN_IF_ERROR(encodePiece(piece.text, result));
   }
   return {};
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const {
   // Ids and positions inside a piece are 32-bit.
-  if (text.size() > (std::size_t(1) << 30))
+  if (text.size() > (std::size_t(1) << 28))
     return Status(ErrorCode::InvalidArgument,
                   "a text of " + std::to_string(text.size()) + " bytes is too long to encode");
   std::string clean;
   appendUtf8(clean, text, true);
   std::vector<std::int32_t> ids;
-  std::string_view rest = clean;
-  std::size_t plain = 0; // bytes at the front of `rest` without an added token
-  while (plain < rest.size()) {
-    const Content::Added *token = content->addedAt(rest.substr(plain));
-    if (!token) {
-      ++plain;
-      continue;
-    }
-    MOERT_RETURN_IF_ERROR(content->encodePlain(rest.substr(0, plain), ids));
-    ids.push_back(token->id);
-    rest.remove_prefix(plain + token->text.size());
-    plain = 0;
+  MOERT_ASSIGN_OR_RETURN(auto parts, content->addedToText.cut(clean));
+  for (const AddedTokens::Part &part : parts) {
+    if (part.id >= 0)
+      ids.push_back(part.id);
+    else
+      MOERT_RETURN_IF_ERROR(content->encodePlain(part.text, part.text.data() == clean.data(), ids));
   }
-  MOERT_RETURN_IF_ERROR(content->encodePlain(rest, ids));
   return ids;
 }
 
@@ -81,26 +114,36 @@ std::string_view Tokenizer::bytes(std::int32_t id, bool special) const {
   return token.special && !special ? std::string_view() : std::string_view(token.bytes);
 }
 
+std::size_t Tokenizer::strippedSpaces() const { return content->strippedSpaces; }
+
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool special) const {
-  std::string raw, text;
+  StreamDecoder decoder(*this, special);
+  std::string text;
   for (std::int32_t id : ids)
-    raw += bytes(id, special);
-  appendUtf8(text, raw, true);
-  return text;
+    text += decoder.add(id);
+  return text + decoder.finish();
 }
 
 std::size_t Tokenizer::size() const { return content->tokens.size(); }
 
 std::int32_t Tokenizer::find(std::string_view token) const {
-  for (const Content::Added &added : content->added)
-    if (added.text == token)
-      return added.id;
-  auto found = content->idByBytes.find(std::string(token));
-  return found == content->idByBytes.end() ? -1 : found->second;
+  for (const AddedTokens *added : {&content->addedToText, &content->addedToNormalized})
+    if (std::int32_t id = added->find(token); id >= 0)
+      return id;
+  auto found = content->ids.find(token);
+  return found == content->ids.end() ? -1 : found->second;
 }
 
+StreamDecoder::StreamDecoder(const Tokenizer &tokenizer, bool special)
+    : tokenizer(&tokenizer), special(special), spaces(tokenizer.strippedSpaces()) {}
+
 std::string StreamDecoder::add(std::int32_t id) {
-  pending += tokenizer->bytes(id, special);
+  std::string_view bytes = tokenizer->bytes(id, special);
+  for (; spaces > 0 && bytes.starts_with(' '); --spaces)
+    bytes.remove_prefix(1);
+  if (!bytes.empty())
+    spaces = 0;
+  pending += bytes;
   std::string text;
   pending.erase(0, appendUtf8(text, pending, false));
   return text;

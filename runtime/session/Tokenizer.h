@@ -1,4 +1,4 @@
-// Text to tokens and back, from a Hugging Face tokenizer.json: byte-level BPE.
+// Text to tokens and back, from a Hugging Face tokenizer.json with byte-pair encoding.
 #ifndef MOERT_SESSION_TOKENIZER_H
 #define MOERT_SESSION_TOKENIZER_H
 
@@ -38,6 +38,9 @@ public:
   // -1: no such token.
   std::int32_t find(std::string_view token) const;
 
+  // How many leading spaces a decoded text loses: those that encoding puts in front.
+  std::size_t strippedSpaces() const;
+
   struct Content; // TokenizerContent.h
 
 private:
@@ -48,8 +51,7 @@ private:
 // Decodes token by token and holds back bytes until they form whole UTF-8 characters.
 class StreamDecoder {
 public:
-  explicit StreamDecoder(const Tokenizer &tokenizer, bool special = false)
-      : tokenizer(&tokenizer), special(special) {}
+  explicit StreamDecoder(const Tokenizer &tokenizer, bool special = false);
   // The text that became complete with this token.
   std::string add(std::int32_t id);
   // What is left, as U+FFFD.
@@ -58,6 +60,7 @@ public:
 private:
   const Tokenizer *tokenizer;
   bool special;
+  std::size_t spaces; // leading ones that are still to be dropped
   std::string pending;
 };
 

@@ -1,90 +1,58 @@
 // tokenizer.json to a Tokenizer.
 #include "runtime/base/Json.h"
+#include "runtime/session/ByteAlphabet.h"
 #include "runtime/session/TokenizerContent.h"
-#include "runtime/session/Utf8.h"
-
-#include <algorithm>
-#include <array>
+#include "runtime/session/TokenizerSteps.h"
 
 namespace moert {
 
 namespace {
-
-// GPT-2's own pattern, which a ByteLevel pre-tokenizer with use_regex stands for.
-constexpr const char *byteLevelPattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-// Byte-level vocabularies write each byte as one printable character: printable Latin-1 as itself,
-// the others from U+0100 on.
-class ByteAlphabet {
-public:
-  ByteAlphabet() {
-    bytes.fill(-1);
-    std::size_t next = 0x100;
-    for (unsigned byte = 0; byte < 256; ++byte) {
-      bool printable =
-          (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-      bytes[printable ? byte : next++] = static_cast<std::int16_t>(byte);
-    }
-  }
-  // Whether `token` (valid UTF-8) is written in the alphabet; if so, the bytes it stands for.
-  bool decode(std::string_view token, std::string &result) const {
-    result.clear();
-    for (std::size_t i = 0; i < token.size(); ++i) {
-      auto lead = static_cast<unsigned char>(token[i]);
-      unsigned code = lead;
-      if (lead >= 0xe0)
-        return false;
-      if (lead >= 0xc0)
-        code = (lead & 0x1fu) << 6 | (static_cast<unsigned char>(token[++i]) & 0x3fu);
-      if (code >= bytes.size() || bytes[code] < 0)
-        return false;
-      result += static_cast<char>(bytes[code]);
-    }
-    return true;
-  }
-
-private:
-  std::array<std::int16_t, 0x180> bytes; // by code point; -1: not in the alphabet
-};
 
 class Reader {
 public:
   Reader(Tokenizer::Content &content, Problems &problems) : content(content), problems(problems) {}
 
   void read(const JsonView &document) {
-    for (const char *field : {"truncation", "padding", "normalizer"})
+    for (const char *field : {"truncation", "padding"})
       if (JsonView value = document.optional(field))
-        value.complain("is not supported");
+        value.complain("is not supported; write null");
+    content.normalizers = readNormalizers(document.optional("normalizer"));
+    PreTokenizers cutting = readPreTokenizers(document.optional("pre_tokenizer"));
+    content.preTokenizers = std::move(cutting.steps);
+    content.isByteLevel = cutting.isByteLevel;
+    (void)readTemplateBeginning(document.optional("post_processor"));
+    readDecoding(document);
     JsonView model = document["model"];
     vocabulary(model);
-    merges(model);
     for (const JsonView &token : document.optional("added_tokens").elements())
       addedToken(token);
-    finishAdded();
-    bool byteLevel = false;
-    if (JsonView splitting = document.optional("pre_tokenizer"))
-      preTokenizer(splitting, byteLevel, 0);
-    if (!byteLevel)
-      problems.add("pre_tokenizer: only byte-level tokenizers are supported, and it has no "
-                   "ByteLevel step");
-    postProcessor(document.optional("post_processor"), 0);
-    if (JsonView decoder = document.optional("decoder"))
-      if (auto type = decoder["type"].string(); type && *type != "ByteLevel")
-        decoder.complain("the decoder " + inQuotes(*type) + " is not supported");
+    for (AddedTokens *added : {&content.addedToText, &content.addedToNormalized})
+      if (Status status = added->finish(); !status.isOk())
+        problems.add("added_tokens: " + status.message());
   }
 
 private:
+  void readDecoding(const JsonView &document) {
+    JsonView decoder = document.optional("decoder");
+    decoding = readDecoder(decoder);
+    content.strippedSpaces = decoding.strippedSpaces;
+    if (!decoder && !content.isByteLevel)
+      problems.add("decoder: is missing, and pre_tokenizer has no ByteLevel step, which would say "
+                   "how tokens are put together");
+    else if (decoder && decoding.isByteLevel != content.isByteLevel)
+      decoder.complain("decoder and pre_tokenizer disagree: ByteLevel belongs in both or in none");
+  }
+
   void vocabulary(const JsonView &model) {
-    if (auto type = model.optional("type").string(); type && *type != "BPE")
-      model.complain("the type " + inQuotes(*type) + " is not supported; BPE is");
+    std::string type = model.optional("type").string().value_or("BPE");
+    bool isRanked = type == "RankedBPE";
+    if (type != "BPE" && !isRanked)
+      model.complain("the type " + inQuotes(type) + " is not supported; BPE is");
     if (auto dropout = model.optional("dropout").number(); dropout && *dropout != 0)
       model.complain("dropout is not supported");
     for (const char *field : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (auto text = model.optional(field).string(); text && !text->empty())
         model.complain(std::string(field) + " is not supported");
-    if (model.optional("byte_fallback").boolean().value_or(false))
-      model.complain("byte_fallback is not supported");
     content.ignoreMerges = model.optional("ignore_merges").boolean().value_or(false);
 
     JsonView vocab = model["vocab"];
@@ -109,14 +77,63 @@ private:
         vocab[text].complain(text.empty() ? "a token without text" : "the id is taken twice");
         continue;
       }
-      if (!alphabet.decode(text, token.bytes)) {
+      if (content.isByteLevel && !alphabet.decode(text, token.bytes)) {
         token.bytes = text; // never the result of byte-pair encoding
         continue;
       }
       ids.emplace(text, id);
-      content.idByBytes.emplace(token.bytes, id);
-      if (token.bytes.size() == 1)
-        content.pairs.setByteToken(static_cast<std::uint8_t>(token.bytes[0]), id);
+      if (content.isByteLevel) {
+        content.ids.emplace(token.bytes, id);
+        if (token.bytes.size() == 1)
+          content.byteTokens[static_cast<unsigned char>(token.bytes[0])] = id;
+      } else {
+        content.ids.emplace(text, id);
+        token.bytes = decoding.bytes(text);
+      }
+    }
+    if (isRanked)
+      rankedMerges();
+    else
+      merges(model);
+    if (!content.isByteLevel)
+      unknownCharacters(model);
+  }
+
+  // What a character becomes that is no token.
+  void unknownCharacters(const JsonView &model) {
+    content.hasByteFallback = model.optional("byte_fallback").boolean().value_or(false);
+    content.fusesUnknown = model.optional("fuse_unk").boolean().value_or(false);
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      constexpr const char *digits = "0123456789ABCDEF";
+      std::string text = {'<', '0', 'x', digits[byte / 16], digits[byte % 16], '>'};
+      content.byteTokens[byte] = idOf(text);
+    }
+    JsonView unknown = model.optional("unk_token");
+    if (auto text = unknown.string()) {
+      content.unknown = idOf(*text);
+      if (content.unknown < 0)
+        unknown.complain("the vocabulary lacks " + inQuotes(*text));
+    }
+  }
+
+  // The order of the vocabulary is the order of merging: any two neighbours whose text is a token
+  // become it, the lowest id first.
+  void rankedMerges() {
+    for (const auto &[text, id] : content.ids) {
+      if (text.size() > longestRanked) {
+        problems.add("model.vocab: a token of " + std::to_string(text.size()) + " bytes; " +
+                     std::to_string(longestRanked) + " are supported");
+        return;
+      }
+      std::string_view all = text;
+      for (std::size_t cut = 1; cut < all.size(); ++cut) {
+        auto left = content.ids.find(all.substr(0, cut));
+        if (left == content.ids.end())
+          continue;
+        if (auto right = content.ids.find(all.substr(cut)); right != content.ids.end())
+          (void)content.pairs.addMerge(left->second, right->second, static_cast<std::uint32_t>(id),
+                                       id);
+      }
     }
   }
 
@@ -175,86 +192,38 @@ private:
   void addedToken(const JsonView &token) {
     auto id = token["id"].integer(0, mostTokens - 1);
     auto text = token["content"].string();
-    for (const char *field : {"single_word", "lstrip", "rstrip"})
-      if (token.optional(field).boolean().value_or(false))
-        token.complain(std::string(field) + " is not supported");
+    auto flag = [&](const char *name) { return token.optional(name).boolean().value_or(false); };
     if (!id || !text)
       return;
     if (text->empty()) {
       token.complain("the token has no text");
       return;
     }
-    Tokenizer::Content::Token &entry = at(*id);
-    entry.bytes = *text;
-    entry.special = token.optional("special").boolean().value_or(false);
-    content.added.push_back({*text, static_cast<std::int32_t>(*id)});
-  }
-
-  void finishAdded() {
-    for (std::uint32_t i = 0; i < content.added.size(); ++i)
-      content.addedByFirstByte[static_cast<unsigned char>(content.added[i].text[0])].push_back(i);
-    for (std::vector<std::uint32_t> &list : content.addedByFirstByte)
-      std::stable_sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return content.added[a].text.size() > content.added[b].text.size();
-      });
-  }
-
-  void addSplitter(const JsonView &place, const std::string &pattern, bool literal) {
-    Result<Splitter> splitter = Splitter::create(pattern, literal);
-    if (splitter.isOk())
-      content.splitters.push_back(*std::move(splitter));
-    else
-      place.complain(splitter.status().message());
-  }
-
-  void preTokenizer(const JsonView &step, bool &byteLevel, unsigned depth) {
-    std::string type = step["type"].string().value_or("");
-    if (byteLevel)
-      step.complain("a step after ByteLevel is not supported");
-    if (type == "Sequence" && depth < 8) {
-      for (const JsonView &each : step["pretokenizers"].elements())
-        preTokenizer(each, byteLevel, depth + 1);
-    } else if (type == "Split") {
-      if (auto behavior = step["behavior"].string(); behavior && *behavior != "Isolated")
-        step.complain("the behavior " + inQuotes(*behavior) + " is not supported; Isolated is");
-      if (step.optional("invert").boolean().value_or(false))
-        step.complain("invert is not supported");
-      JsonView pattern = step["pattern"];
-      JsonView regex = pattern.optional("Regex");
-      if (auto text = (regex ? regex : pattern["String"]).string())
-        addSplitter(pattern, *text, !regex);
-    } else if (type == "Digits") {
-      bool single = step.optional("individual_digits").boolean().value_or(false);
-      addSplitter(step, single ? "\\p{N}" : "\\p{N}+", false);
-    } else if (type == "ByteLevel") {
-      byteLevel = true;
-      content.prefixSpace = step.optional("add_prefix_space").boolean().value_or(true);
-      if (step.optional("use_regex").boolean().value_or(true)) {
-        addSplitter(step, byteLevelPattern, false);
-        // The space goes in front of the whole text then, before it is split.
-        if (content.prefixSpace)
-          step.complain("add_prefix_space together with use_regex is not supported");
-      }
-    } else if (!type.empty()) {
-      step.complain("the pre-tokenizer " + inQuotes(type) + " is not supported");
-    }
-  }
-
-  // Begin-of-text is the caller's business, so a template changes nothing here.
-  void postProcessor(const JsonView &processor, unsigned depth) {
-    if (!processor)
+    if (std::int32_t known = idOf(*text); known >= 0 && known != *id) {
+      token.complain("the vocabulary has " + inQuotes(*text) + " as " + std::to_string(known));
       return;
-    std::string type = processor["type"].string().value_or("");
-    if (type == "Sequence" && depth < 8) {
-      for (const JsonView &each : processor["processors"].elements())
-        postProcessor(each, depth + 1);
-    } else if (!type.empty() && type != "ByteLevel" && type != "TemplateProcessing") {
-      processor.complain("the post-processor " + inQuotes(type) + " is not supported");
     }
+    bool isSpecial = flag("special");
+    AddedToken added{*text, static_cast<std::int32_t>(*id), flag("single_word"), flag("lstrip"),
+                     flag("rstrip")};
+    bool isNormalized = flag("normalized");
+    // It is looked for in normalized text, so it has to look like it.
+    for (const Normalizer &normalizer : content.normalizers)
+      if (Status status = isNormalized ? normalizer.apply(added.text) : Status(); !status.isOk())
+        token.complain(status.message());
+    if (added.text.empty()) {
+      token.complain("nothing is left of the token after normalizing");
+      return;
+    }
+    at(*id) = {content.isByteLevel ? added.text : decoding.bytes(added.text), isSpecial};
+    (isNormalized ? content.addedToNormalized : content.addedToText).add(std::move(added));
   }
+
+  static constexpr std::size_t longestRanked = 1024;
 
   Tokenizer::Content &content;
   Problems &problems;
+  Decoding decoding;
   ByteAlphabet alphabet;
   std::int64_t mostTokens = 0;
   std::unordered_map<std::string_view, std::int32_t> ids; // by text as in the file

@@ -50,6 +50,54 @@ std::size_t appendUtf8(std::string &text, std::string_view bytes, bool last) {
   return used;
 }
 
+unsigned decodeUtf8(std::string_view text, std::uint32_t &codePoint) {
+  auto at = [&](unsigned i) { return static_cast<unsigned char>(text[i]); };
+  unsigned length = nextUtf8(text).bytes;
+  static constexpr unsigned char leadBits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  codePoint = at(0) & leadBits[length];
+  for (unsigned i = 1; i < length; ++i)
+    codePoint = codePoint << 6 | (at(i) & 0x3fu);
+  return length;
+}
+
+bool isWhiteSpace(std::uint32_t code) {
+  return (code >= 0x09 && code <= 0x0d) || code == 0x20 || code == 0x85 || code == 0xa0 ||
+         code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
+         code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
+std::size_t leadingSpace(std::string_view text) {
+  std::size_t used = 0;
+  while (used < text.size()) {
+    std::uint32_t code = 0;
+    unsigned bytes = decodeUtf8(text.substr(used), code);
+    if (!isWhiteSpace(code))
+      break;
+    used += bytes;
+  }
+  return used;
+}
+
+std::string_view lastCharacter(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && (static_cast<unsigned char>(text[--at]) & 0xc0) == 0x80)
+    ;
+  return text.substr(at);
+}
+
+std::size_t trailingSpace(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view last = lastCharacter(rest);
+    std::uint32_t code = 0;
+    decodeUtf8(last, code);
+    if (!isWhiteSpace(code))
+      break;
+    rest.remove_suffix(last.size());
+  }
+  return text.size() - rest.size();
+}
+
 void appendCodePoint(std::string &text, std::uint32_t codePoint) {
   auto continuation = [&](unsigned shift) {
     text += static_cast<char>(0x80 | (codePoint >> shift & 0x3f));

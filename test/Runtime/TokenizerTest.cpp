@@ -156,22 +156,22 @@ TEST(Tokenizer, SplitsBeforeMerging) {
 
 TEST(Tokenizer, UnsupportedFieldsAreListedTogether) {
   Json json = small();
-  json["normalizer"] = {{"type", "NFC"}};
-  json["model"]["byte_fallback"] = true;
+  json["normalizer"] = {{"type", "Precompiled"}};
   json["model"]["dropout"] = 0.5;
-  json["decoder"]["type"] = "Metaspace";
+  json["decoder"]["type"] = "WordPiece";
   json["post_processor"] = {{"type", "BertProcessing"}};
   json["pre_tokenizer"] = {
       {"type", "Sequence"},
       {"pretokenizers",
-       {{{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Removed"}},
-        {{"type", "Whitespace"}}}}};
-  json["added_tokens"][0]["lstrip"] = true;
+       {{{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Dropped"}},
+        {{"type", "UnicodeScripts"}}}}};
+  json["added_tokens"][0]["lstrip"] = 7;
   auto tokenizer = Tokenizer::parse(json.dump(), "tokenizer.json");
   for (const char *field :
-       {"normalizer: is not supported", "byte_fallback", "dropout", "decoder", "'BertProcessing'",
-        "'Removed'", "pattern: the pattern is not understood", "'Whitespace'",
-        "added_tokens[0]: lstrip", "no ByteLevel step"})
+       {"normalizer: the normalizer 'Precompiled' is not supported; NFC, NFD", "dropout",
+        "decoder: the decoder 'WordPiece' is not supported; ByteLevel", "'BertProcessing'",
+        "'Dropped'", "pattern: the pattern '(a' is not understood", "'UnicodeScripts'",
+        "added_tokens[0].lstrip"})
     EXPECT_TRUE(fails(tokenizer, ErrorCode::Unsupported, field));
 }
 
@@ -203,7 +203,8 @@ TEST(Tokenizer, OddFormsAreUnderstoodOrNamed) {
   Json json = small();
   json["post_processor"] = {
       {"type", "Sequence"},
-      {"processors", {{{"type", "ByteLevel"}}, {{"type", "TemplateProcessing"}, {"single", 1}}}}};
+      {"processors",
+       {{{"type", "ByteLevel"}}, {{"type", "TemplateProcessing"}, {"single", Json::array()}}}}};
   json["model"].erase("type");
   json["model"]["dropout"] = 0;
   json["model"]["continuing_subword_prefix"] = "";
@@ -228,26 +229,58 @@ TEST(Tokenizer, OddFormsAreUnderstoodOrNamed) {
       {"model.vocab.zz: expected an integer", [](Json &j) { j["model"]["vocab"]["zz"] = "7"; }},
       {"the vocabulary lacks 'Q\\x0a'", [](Json &j) { j["model"]["merges"] = {"Q\n a"}; }},
       {"a merge has two sides",
-       [](Json &j) { j["model"]["merges"] = Json::array({Json::array({"a", 7})}); }},
-      {"the token has no text", [](Json &j) { j["added_tokens"][0]["content"] = ""; }},
-      {"single_word is not supported", [](Json &j) { j["added_tokens"][0]["single_word"] = true; }},
-      {"truncation: is not supported", [](Json &j) { j["truncation"] = {{"max_length", 5}}; }},
-      {"invert is not supported",
        [](Json &j) {
-         j["pre_tokenizer"] = {{"type", "Sequence"},
-                               {"pretokenizers",
-                                {{{"type", "Split"},
-                                  {"pattern", {{"String", "x"}}},
-                                  {"behavior", "Isolated"},
-                                  {"invert", true}},
-                                 {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}};
+         j["model"]["merges"] = Json::array({Json::array({"a", 7})});
+       }},
+      {"the token has no text", [](Json &j) { j["added_tokens"][0]["content"] = ""; }},
+      {"the vocabulary has 'aa' as 256", [](Json &j) { j["added_tokens"][0]["content"] = "aa"; }},
+      {"truncation: is not supported",
+       [](Json &j) {
+         j["truncation"] = {{"max_length", 5}};
+       }},
+      {"decoder: is missing",
+       [](Json &j) {
+         j["pre_tokenizer"] = nullptr;
+         j["decoder"] = nullptr;
+       }},
+      {"decoder and pre_tokenizer disagree", [](Json &j) { j["pre_tokenizer"] = nullptr; }},
+      {"the scheme 'last' is not supported",
+       [](Json &j) {
+         j["pre_tokenizer"] = {{"type", "Metaspace"}, {"prepend_scheme", "last"}};
+       }},
+      {"the replacement has 0 bytes",
+       [](Json &j) {
+         j["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", ""}};
+       }},
+      {"the text has 100 bytes",
+       [](Json &j) {
+         j["normalizer"] = {{"type", "Prepend"}, {"prepend", std::string(100, 'x')}};
+       }},
+      {"content is longer than the pattern",
+       [](Json &j) {
+         j["decoder"] = {{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", "yy"}};
+       }},
+      {"Strip is supported after Fuse",
+       [](Json &j) {
+         j["decoder"] = {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
+       }},
+      {"the vocabulary lacks '<unk>'",
+       [](Json &j) {
+         j["pre_tokenizer"] = nullptr;
+         j["decoder"] = {{"type", "Fuse"}};
+         j["model"]["unk_token"] = "<unk>";
+       }},
+      {"nothing is left of the token",
+       [](Json &j) {
+         j["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+         j["added_tokens"][1]["content"] = "  ";
+         j["added_tokens"][1]["normalized"] = true;
        }},
       {"a step after ByteLevel",
        [](Json &j) {
          Json step = j["pre_tokenizer"];
          j["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", Json::array({step, step})}};
        }},
-      {"together with use_regex", [](Json &j) { j["pre_tokenizer"]["add_prefix_space"] = true; }},
       {"pre_tokenizer.pattern.String: is missing",
        [](Json &j) {
          j["pre_tokenizer"] = {
@@ -266,12 +299,14 @@ TEST(Tokenizer, OddFormsAreUnderstoodOrNamed) {
     EXPECT_TRUE(fails(parse(changed), ErrorCode::Unsupported, each.says));
   }
   // Sequences in sequences, too deep.
-  for (const char *field : {"pre_tokenizer", "post_processor"}) {
+  const std::pair<const char *, const char *> lists[] = {{"pre_tokenizer", "pretokenizers"},
+                                                         {"post_processor", "processors"},
+                                                         {"normalizer", "normalizers"},
+                                                         {"decoder", "decoders"}};
+  for (const auto &[field, list] : lists) {
     Json changed = small(), deep = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
     for (int i = 0; i < 12; ++i)
-      deep = {{"type", "Sequence"},
-              {"pretokenizers", Json::array({deep})},
-              {"processors", Json::array({deep})}};
+      deep = {{"type", "Sequence"}, {list, Json::array({deep})}};
     changed[field] = deep;
     EXPECT_TRUE(fails(parse(changed), ErrorCode::Unsupported, "'Sequence' is not supported"));
   }

@@ -102,6 +102,7 @@ struct CommandLine {
   EvalCommand eval;
   BenchCommand bench;
   InspectCommand inspect;
+  TokenizeCommand tokenize;
 
   CommandLine();
   void addCompile();
@@ -109,6 +110,7 @@ struct CommandLine {
   void addEval();
   void addBench();
   void addInspect();
+  void addTokenize();
   template <typename Command>
   void addLoading(CLI::App *sub, Command &command);
 };
@@ -132,6 +134,7 @@ CommandLine::CommandLine() {
   addEval();
   addBench();
   addInspect();
+  addTokenize();
 }
 
 void CommandLine::addCompile() {
@@ -182,10 +185,11 @@ void CommandLine::addCompile() {
       ->type_name("PATTERN")
       ->allow_extra_args(false);
 
-  sub->add_option("--set", compile.settings,
-                  "use another value for a field of config.json: rms_norm_eps=1e-6, "
-                  "rope_parameters.rope_theta=10000, with a '+' in front for a field that it does not "
-                  "have; may be repeated")
+  sub->add_option(
+         "--set", compile.settings,
+         "use another value for a field of config.json: rms_norm_eps=1e-6, "
+         "rope_parameters.rope_theta=10000, with a '+' in front for a field that it does not "
+         "have; may be repeated")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
 
@@ -417,7 +421,8 @@ void CommandLine::addEval() {
 }
 
 void CommandLine::addBench() {
-  CLI::App *sub = app.add_subcommand("bench", "measure the speed of a language model, or of any program");
+  CLI::App *sub =
+      app.add_subcommand("bench", "measure the speed of a language model, or of any program");
   addLoading(sub, bench);
   sub->add_option("--prompt-tokens", bench.promptTokens, "length of the prompt")
       ->check(countFrom(1))
@@ -466,6 +471,34 @@ void CommandLine::addInspect() {
               "  moec inspect model.moeb --verify --weights /models/gpt-oss-20b");
 }
 
+void CommandLine::addTokenize() {
+  CLI::App *sub = app.add_subcommand("tokenize", "turn text into token ids, or ids into text");
+  sub->add_option("input", tokenize.input,
+                  "a bundle, or a folder with tokenizer.json or tiktoken.model")
+      ->required()
+      ->type_name("INPUT");
+  auto *text = sub->add_option("--text", tokenize.text, "the text")->type_name("TEXT");
+  auto *files = sub->add_option("--file", tokenize.files,
+                                "a file with the text; may be repeated, and each gets a line")
+                    ->type_name("FILE");
+  auto *ids = sub->add_option("--ids", tokenize.ids, "decode these ids: '5,6,7', or '@file.npy'")
+                  ->type_name("IDS");
+  text->excludes(files)->excludes(ids);
+  files->excludes(ids);
+  sub->add_flag("--special", tokenize.special, "print special tokens, too, when decoding");
+  sub->add_flag("--timing", tokenize.timing, "print on stderr how long encoding took");
+  sub->callback([this, text, files, ids] {
+    tokenize.hasText = text->count() > 0;
+    if (text->count() + files->count() + ids->count() == 0)
+      throw CLI::ValidationError("tokenize", "give --text TEXT, --file FILE or --ids IDS");
+  });
+  sub->footer("Begin-of-text is not added; texts of special tokens become those tokens.\n"
+              "\n"
+              "Examples:\n"
+              "  moec tokenize model.moeb --text 'And it came to pass'\n"
+              "  moec tokenize path/to/checkpoint --ids 5,6,7");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -484,7 +517,7 @@ int main(int argc, char **argv) {
         isKnown = isKnown || command->get_name() == argv[1];
       if (!isKnown)
         message = "'" + std::string(argv[1]) +
-                  "' is no command; there are compile, run, eval, bench and inspect";
+                  "' is no command; there are compile, run, eval, bench, inspect and tokenize";
       std::fprintf(stderr, "moec: error: %s\nRun the command with --help for its options.\n",
                    message.c_str());
       return static_cast<int>(ExitCode::Usage);
@@ -500,6 +533,8 @@ int main(int argc, char **argv) {
       code = runBench(line.bench);
     else if (line.app.got_subcommand("inspect"))
       code = runInspect(line.inspect);
+    else if (line.app.got_subcommand("tokenize"))
+      code = runTokenize(line.tokenize);
     return static_cast<int>(code);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "moec: internal error: %s\n", error.what());

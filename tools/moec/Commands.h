@@ -99,11 +99,22 @@ struct InspectCommand {
   bool commands = false;
 };
 
+struct TokenizeCommand {
+  std::string input; // a folder or a bundle
+  bool hasText = false;
+  std::string text;
+  std::vector<std::string> files;
+  std::string ids; // to be decoded; empty: encode
+  bool special = false;
+  bool timing = false;
+};
+
 ExitCode runCompile(const CompileCommand &command);
 ExitCode runRun(const RunCommand &command);
 ExitCode runEval(const EvalCommand &command);
 ExitCode runBench(const BenchCommand &command);
 ExitCode runInspect(const InspectCommand &command);
+ExitCode runTokenize(const TokenizeCommand &command);
 
 } // namespace moec
 

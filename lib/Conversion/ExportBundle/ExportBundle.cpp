@@ -10,6 +10,7 @@
 
 #include "runtime/base/Sha256.h"
 #include "runtime/bundle/Bundle.h"
+#include "runtime/session/TiktokenFiles.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -180,11 +181,7 @@ LogicalResult Exporter::addLanguageModel() {
     return success();
   auto root = first->getAttrOfType<StringAttr>("moe.weight_root");
   std::string path = moert::joinPath(root ? root.str() : ".", tokenizer.str());
-  auto file = moert::File::open(path);
-  if (!file.isOk())
-    return check(file.status());
-  static constexpr uint64_t largestTokenizer = uint64_t(1) << 28;
-  auto content = file->readAll(largestTokenizer);
+  auto content = moert::readTokenizerFiles(std::string(moert::parentPath(path)));
   if (!content.isOk())
     return check(content.status());
   model.set_tokenizer("tokenizer/tokenizer.json");

@@ -1,11 +1,30 @@
 #include "LanguageModelConfig.h"
 
+#include "runtime/session/TokenizerSteps.h"
+
 namespace mlir::moec {
 
 using moert::JsonView;
 
 // Token ids are i32 in a step.
 static constexpr int64_t mostTokens = INT32_MAX;
+
+/// Transformers' fast tokenizers put in front of a text what tokenizer.json's template says; the
+/// field add_bos_token, where there is one, decides instead.
+static void readTemplate(Checkpoint &checkpoint, LanguageModelConfig &result) {
+  JsonView processor = checkpoint.json("tokenizer.json").optional("post_processor");
+  std::vector<int64_t> beginning = moert::readTemplateBeginning(processor);
+  if (beginning.empty())
+    return;
+  if (beginning.size() > 1 || beginning.front() >= result.vocabulary) {
+    processor.complain("its template puts " + std::to_string(beginning.size()) +
+                       " tokens in front of a text, the first of them " +
+                       std::to_string(beginning.front()) + "; one below vocab_size is supported");
+    return;
+  }
+  result.addBos = true;
+  result.bosToken = beginning.front();
+}
 
 LanguageModelConfig readLanguageModelConfig(Checkpoint &checkpoint) {
   LanguageModelConfig result;
@@ -49,6 +68,10 @@ LanguageModelConfig readLanguageModelConfig(Checkpoint &checkpoint) {
   }
   if (checkpoint.contains("tokenizer.json"))
     result.tokenizer = "tokenizer.json";
+  else if (checkpoint.contains("tiktoken.model"))
+    result.tokenizer = "tiktoken.model";
+  if (!addBos && result.tokenizer == "tokenizer.json")
+    readTemplate(checkpoint, result);
   return result;
 }
 
