@@ -107,6 +107,10 @@ void Segmentation::cut() {
   // What follows the last layer's last op that is named after it.
   Segment head{"head", std::nullopt, {}, {}, {}};
   if (current.layer) {
+    // Sums without a name, such as the last residual one in a program whose names are lost, belong to what they follow.
+    while (named < current.ops.size() && current.ops[named]->hasTrait<OpTrait::Elementwise>() &&
+           getLocationName(current.ops[named]->getLoc()).empty())
+      ++named;
     head.ops.assign(current.ops.begin() + named, current.ops.end());
     current.ops.resize(named);
   } else {

@@ -10,6 +10,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
+
 namespace moec::verify {
 
 // How the bundle was compiled, and where it runs.
@@ -21,12 +23,41 @@ struct Target {
   std::string device;
 };
 
+// Compiles into bundles in a folder. Pieces that are alike but for their weights, as most layers are, are compiled once: the
+// others get the same code and a manifest with their own weights.
+class SegmentCompiler {
+public:
+  SegmentCompiler(const Target &target, std::string folder, DiagnosticStatus &diagnostics)
+      : target(target), folder(std::move(folder)), diagnostics(diagnostics) {}
+
+  // The bundle of the module's function. The weights that it names must be readable below the module's moe.weight_root.
+  moert::Result<std::string> compile(mlir::ModuleOp module);
+  const Target &getTarget() const { return target; }
+
+private:
+  // A tensor of a file, in the order in which the program names them.
+  struct WeightPart {
+    std::string name, file;
+    std::uint64_t offset = 0, bytes = 0;
+  };
+  struct Compiled {
+    std::string bundle;
+    std::vector<WeightPart> weights;
+  };
+  static std::string makeKey(mlir::ModuleOp module, std::vector<WeightPart> &weights);
+  moert::Status replaceWeights(const Compiled &known, const std::vector<WeightPart> &weights, const std::string &path);
+
+  const Target &target;
+  std::string folder;
+  DiagnosticStatus &diagnostics;
+  std::map<std::string, Compiled> known; // by text without weights
+  int count = 0;
+};
+
 class CompiledSegment {
 public:
-  // Compiles the function of the module into a bundle in `folder` and loads it. The weights that it names must be readable below
-  // the module's moe.weight_root.
-  static moert::Result<std::unique_ptr<CompiledSegment>> create(mlir::ModuleOp module, const Target &target,
-                                                                const std::string &folder, DiagnosticStatus &diagnostics);
+  // Compiles the function of the module and loads it.
+  static moert::Result<std::unique_ptr<CompiledSegment>> create(mlir::ModuleOp module, SegmentCompiler &compiler);
 
   // One step. Arguments are the function's; caches and states say by their size how large this side's own must be, which keep
   // what earlier steps wrote.

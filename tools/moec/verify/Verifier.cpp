@@ -21,10 +21,10 @@ struct Verifier::Pools {
 };
 
 Verifier::Verifier(const Program &compiled, const Program &reference, const Schedule &schedule,
-                   const std::vector<AgainstSequence> &file, const Tolerances &tolerances, const Target &target,
-                   const std::string &folder, bool allLogits, DiagnosticStatus &diagnostics)
-    : compiled(compiled), reference(reference), schedule(schedule), file(file), tolerances(tolerances), target(target),
-      folder(folder), allLogits(allLogits), diagnostics(diagnostics) {}
+                   const std::vector<AgainstSequence> &file, const Tolerances &tolerances, SegmentCompiler &compiler,
+                   bool allLogits, DiagnosticStatus &diagnostics)
+    : compiled(compiled), reference(reference), schedule(schedule), file(file), tolerances(tolerances),
+      compiler(compiler), allLogits(allLogits), diagnostics(diagnostics) {}
 
 Status Verifier::prepare() {
   auto created = ReferenceSession::create(*reference.module, reference.weights.get(), func::FuncOp(reference.step).getName());
@@ -157,7 +157,7 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair, ArrayR
   auto referenceProgram = reference.cut->extract(pair.reference, expected);
   if (failed(compiledProgram) || failed(referenceProgram))
     return fail(pair.compiled.name);
-  MOERT_ASSIGN_OR_RETURN(auto code, CompiledSegment::create(*compiledProgram->module, target, folder, diagnostics));
+  MOERT_ASSIGN_OR_RETURN(auto code, CompiledSegment::create(*compiledProgram->module, compiler));
   Interpreter interpreter(*referenceProgram->module, reference.weights.get());
 
   Pools pools;
@@ -345,19 +345,18 @@ const Verifier::ReferenceTensor &Verifier::logits(std::size_t step) const {
   return values.at(keys.lookup(value))[step];
 }
 
-Result<Comparison> Verifier::compareFreshProgram() {
-  Pair pair{compiled.cut->getWhole(), reference.cut->getWhole()};
-  SmallVector<Value> wanted = {pair.compiled.results.front()};
-  auto program = compiled.cut->extract(pair.compiled, wanted);
+Result<std::vector<std::vector<double>>> Verifier::runFreshProgram() {
+  Segment whole = compiled.cut->getWhole();
+  auto program = compiled.cut->extract(whole, whole.results.front());
   if (failed(program))
     return fail("the bundle's program");
-  MOERT_ASSIGN_OR_RETURN(auto code, CompiledSegment::create(*program->module, target, folder, diagnostics));
-  Comparison comparison = makeComparison(pair.compiled, wanted.front());
+  MOERT_ASSIGN_OR_RETURN(auto code, CompiledSegment::create(*program->module, compiler));
+  std::vector<std::vector<double>> results;
   for (std::size_t step = 0; step < schedule.steps.size(); ++step) {
     MOERT_ASSIGN_OR_RETURN(auto computed, code->run(collect(*program, step, Pools())));
-    comparison.add(computed.front(), logits(step), {});
+    results.push_back(toNumbers(computed.front()));
   }
-  return comparison;
+  return results;
 }
 
 } // namespace moec::verify

@@ -22,8 +22,8 @@ public:
 
   // Everything outlives the verifier; `file` has a sequence for each of the schedule's, or nothing.
   Verifier(const Program &compiled, const Program &reference, const Schedule &schedule,
-           const std::vector<AgainstSequence> &file, const Tolerances &tolerances, const Target &target,
-           const std::string &folder, bool allLogits, DiagnosticStatus &diagnostics);
+           const std::vector<AgainstSequence> &file, const Tolerances &tolerances, SegmentCompiler &compiler,
+           bool allLogits, DiagnosticStatus &diagnostics);
 
   // The arguments of all steps. To be called first.
   moert::Status prepare();
@@ -31,10 +31,8 @@ public:
   moert::Result<SegmentOutcome> verifySegment(std::size_t index);
   // What the last segment gave: the reference's logits of a step.
   const ReferenceTensor &logits(std::size_t step) const;
-  // The model as a whole, compiled afresh from its program: how far its logits are from the reference's.
-  moert::Result<Comparison> compareFreshProgram();
-
-  bool wantsAllLogits() const { return allLogits; }
+  // The model as a whole, compiled afresh from its program: its logits by step.
+  moert::Result<std::vector<std::vector<double>>> runFreshProgram();
   Comparison makeComparison(const mlir::moec::Segment &segment, mlir::Value value) const;
 
 private:
@@ -61,8 +59,7 @@ private:
   const Schedule &schedule;
   const std::vector<AgainstSequence> &file;
   const Tolerances &tolerances;
-  const Target &target;
-  std::string folder;
+  SegmentCompiler &compiler;
   bool allLogits;
   DiagnosticStatus &diagnostics;
   std::unique_ptr<mlir::moec::moe::ReferenceSession> session;
