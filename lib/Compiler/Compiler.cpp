@@ -113,7 +113,8 @@ LogicalResult Compilation::embedReferenceText(ModuleOp module) {
     return success();
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module.print(stream);
+  // With locations: they are what errors and `moec verify` call the ops.
+  module.print(stream, OpPrintingFlags().enableDebugInfo());
   auto type =
       RankedTensorType::get({static_cast<int64_t>(text.size())}, IntegerType::get(&context, 8));
   AsmResourceBlob blob =

@@ -101,6 +101,7 @@ struct CommandLine {
   RunCommand run;
   EvalCommand eval;
   BenchCommand bench;
+  VerifyCommand verify;
   InspectCommand inspect;
   TokenizeCommand tokenize;
 
@@ -109,6 +110,7 @@ struct CommandLine {
   void addRun();
   void addEval();
   void addBench();
+  void addVerify();
   void addInspect();
   void addTokenize();
   template <typename Command>
@@ -133,6 +135,7 @@ CommandLine::CommandLine() {
   addRun();
   addEval();
   addBench();
+  addVerify();
   addInspect();
   addTokenize();
 }
@@ -454,6 +457,68 @@ void CommandLine::addBench() {
               "  moec bench product.moeb --dimension tokens=4096");
 }
 
+void CommandLine::addVerify() {
+  CLI::App *sub = app.add_subcommand("verify", "compare compiled code with a reference, layer by layer");
+  addLoading(sub, verify);
+  auto *reference = sub->add_flag("--reference", verify.reference,
+                                  "compare with the reference interpreter, on random tokens (the default)");
+  sub->add_option("--against", verify.against,
+                  "compare with somebody else's results; what the file does not say comes from the interpreter")
+      ->excludes(reference)
+      ->type_name("FILE.safetensors");
+  sub->add_option("--level", verify.level,
+                  "smoke: one sequence in one step; samples: 32 sequences of random lengths, in pieces, several in a step; full: "
+                  "also token by token, in batches of unequal sizes")
+      ->check(CLI::IsMember({"smoke", "samples", "full"}))
+      ->type_name("LEVEL")
+      ->capture_default_str();
+  sub->add_option("--report", verify.report, "write all figures as JSON")->type_name("FILE");
+  sub->add_option("--tokens", verify.tokens,
+                  "tokens of the longest sequence (default: 12, 48 and 80 by level; with --against, all)")
+      ->check(countFrom(1))
+      ->type_name("N");
+  sub->add_option("--seed", verify.seed, "of tokens, lengths and pieces")
+      ->check(countFrom(0))
+      ->type_name("N")
+      ->capture_default_str();
+  const char *inside = "The reference";
+  sub->add_option("--reference-program", verify.referenceProgram,
+                  "let the interpreter compute this program of phase moe instead of the bundle's")
+      ->type_name("FILE.mlir")
+      ->group(inside);
+  sub->add_option("--reference-weights", verify.referenceWeights,
+                  "let the interpreter read weights from this folder, such as the checkpoint, instead of where the bundle reads "
+                  "them")
+      ->type_name("DIR")
+      ->group(inside);
+  const char *tolerances = "Tolerances (relative root mean squares)";
+  auto tolerance = [&](const char *name, double &value, const char *description) {
+    sub->add_option(name, value, description)
+        ->check(numberBetween(0, 1e6, true, "of at least 0"))
+        ->type_name("X")
+        ->capture_default_str()
+        ->group(tolerances);
+  };
+  tolerance("--tolerance-f32", verify.toleranceF32, "of a layer, or of an op, in f32");
+  tolerance("--tolerance-logits", verify.toleranceLogits, "of the logits from end to end in f32");
+  tolerance("--tolerance-bf16", verify.toleranceBF16, "of one rounding to bf16; n roundings in a row have sqrt(n) of it");
+  tolerance("--tolerance-f16", verify.toleranceF16, "of one rounding to f16; the same");
+  sub->footer(
+      "Each layer is compiled by itself for the bundle's target and gets the reference's inputs, so that errors do\n"
+      "not pile up; then the bundle's own code is compared from end to end. The first layer that differs is named,\n"
+      "and in it the first op. Exit code 1: something differs.\n"
+      "\n"
+      "A file for --against holds 'tokens' (i32 [T]) and 'logits' ([T, V]) or 'logits_lastN' ([N, V]), and, if\n"
+      "you have them, 'embedding' and 'layers.N' ([T, hidden], the residual stream after layer N, counted from 0)\n"
+      "or 'hidden.N' (as transformers' hidden_states); for several sequences 'NAME.tokens', 'NAME.logits' ...\n"
+      "\n"
+      "Examples:\n"
+      "  moec verify model.moeb\n"
+      "  moec verify model.moeb --level full --report report.json\n"
+      "  moec verify model.moeb --against reference.safetensors --level samples\n"
+      "  moec verify copied.moeb --reference-weights path/to/checkpoint");
+}
+
 void CommandLine::addInspect() {
   CLI::App *sub =
       app.add_subcommand("inspect", "show what a bundle holds, without loading its code");
@@ -517,7 +582,8 @@ int main(int argc, char **argv) {
         isKnown = isKnown || command->get_name() == argv[1];
       if (!isKnown)
         message = "'" + std::string(argv[1]) +
-                  "' is no command; there are compile, run, eval, bench, inspect and tokenize";
+                  "' is no command; there are compile, run, eval, bench, verify, inspect and "
+                  "tokenize";
       std::fprintf(stderr, "moec: error: %s\nRun the command with --help for its options.\n",
                    message.c_str());
       return static_cast<int>(ExitCode::Usage);
@@ -531,6 +597,8 @@ int main(int argc, char **argv) {
       code = runEval(line.eval);
     else if (line.app.got_subcommand("bench"))
       code = runBench(line.bench);
+    else if (line.app.got_subcommand("verify"))
+      code = runVerify(line.verify);
     else if (line.app.got_subcommand("inspect"))
       code = runInspect(line.inspect);
     else if (line.app.got_subcommand("tokenize"))

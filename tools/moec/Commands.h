@@ -91,6 +91,26 @@ struct BenchCommand {
   std::string entry;
 };
 
+struct VerifyCommand {
+  std::string bundle;
+  std::string weights;
+  unsigned threads = 0;
+  std::string variant;
+  std::string device = "auto";
+  bool json = false;
+  bool reference = false; // as without --against
+  std::string against;    // file; empty: the interpreter
+  std::string level = "smoke";
+  std::string report; // file; empty: none
+  std::string referenceProgram, referenceWeights;
+  std::uint64_t tokens = 0; // of the longest sequence; 0: the level's
+  std::uint64_t seed = 0;
+  double toleranceF32 = 1e-5;
+  double toleranceLogits = 1e-4;
+  double toleranceBF16 = 2.5e-3;
+  double toleranceF16 = 3.2e-4;
+};
+
 struct InspectCommand {
   std::string bundle;
   std::string weights;
@@ -113,6 +133,7 @@ ExitCode runCompile(const CompileCommand &command);
 ExitCode runRun(const RunCommand &command);
 ExitCode runEval(const EvalCommand &command);
 ExitCode runBench(const BenchCommand &command);
+ExitCode runVerify(const VerifyCommand &command);
 ExitCode runInspect(const InspectCommand &command);
 ExitCode runTokenize(const TokenizeCommand &command);
 

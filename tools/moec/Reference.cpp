@@ -1,10 +1,11 @@
 #include "tools/moec/Reference.h"
 
+#include "tools/moec/DiagnosticStatus.h"
+
 #include "moec/Dialect/MoE/Reference/ReferenceSession.h"
 #include "moec/Dialect/MoE/Reference/Sampling.h"
 #include "moec/InitDialects.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 
@@ -79,24 +80,6 @@ private:
   std::unique_ptr<WeightSource> folder;
 };
 
-// The diagnostics of a context as one Status.
-class DiagnosticStatus {
-public:
-  explicit DiagnosticStatus(MLIRContext &context) {
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-        text += (text.empty() ? "" : "\n") + diagnostic.str();
-      return success();
-    });
-  }
-  Status take(const std::string &place) const {
-    return Status(ErrorCode::InvalidData, text.empty() ? "the interpreter failed" : text, place);
-  }
-
-private:
-  std::string text;
-};
-
 using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point begin) {
@@ -120,7 +103,7 @@ Result<GenerateResult> generateReference(const moert::Bundle &bundle,
   mlir::moec::moe::registerReferenceModels(registry);
   MLIRContext context(registry);
   DiagnosticStatus diagnostics(context);
-  auto fail = [&] { return diagnostics.take(bundle.path() + "/" + language.reference()); };
+  auto fail = [&] { return diagnostics.take(bundle.path() + "/" + language.reference(), "the interpreter failed"); };
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
   if (!module)
     return fail();

@@ -9,6 +9,10 @@ ExitCode runCompile(const CompileCommand &) {
   return failUsage("this command runs bundles; 'moec compile' makes them");
 }
 
+ExitCode runVerify(const VerifyCommand &) {
+  return failUsage("this command runs bundles; 'moec verify' compares them with the reference interpreter");
+}
+
 moert::Result<moert::GenerateResult> generateReference(const moert::Bundle &bundle,
                                                        std::span<const std::int32_t>,
                                                        const moert::GenerateOptions &) {

@@ -191,7 +191,7 @@ FailureOr<ReferenceValue> ReferenceSession::makeArgument(StringRef name, ArrayRe
                                                      shape, ArrayRef<int32_t>(values)));
 }
 
-FailureOr<ReferenceTensor> ReferenceSession::step(ArrayRef<Part> parts) {
+FailureOr<SmallVector<ReferenceValue>> ReferenceSession::makeArguments(ArrayRef<Part> parts) {
   for (const Part &part : parts) {
     Sequence &sequence = sequences[part.sequence];
     if (failed(reserve(sequence, sequence.length + static_cast<int64_t>(part.tokens.size()))) ||
@@ -214,11 +214,22 @@ FailureOr<ReferenceTensor> ReferenceSession::step(ArrayRef<Part> parts) {
       return failure();
     arguments.push_back(std::move(*argument));
   }
-  FailureOr<SmallVector<ReferenceValue>> results = interpreter.call(entry.getName(), arguments);
-  if (failed(results))
-    return failure();
+  return arguments;
+}
+
+void ReferenceSession::advance(ArrayRef<Part> parts) {
   for (const Part &part : parts)
     sequences[part.sequence].length += static_cast<int64_t>(part.tokens.size());
+}
+
+FailureOr<ReferenceTensor> ReferenceSession::step(ArrayRef<Part> parts) {
+  FailureOr<SmallVector<ReferenceValue>> arguments = makeArguments(parts);
+  if (failed(arguments))
+    return failure();
+  FailureOr<SmallVector<ReferenceValue>> results = interpreter.call(entry.getName(), *arguments);
+  if (failed(results))
+    return failure();
+  advance(parts);
   return results->front().getTensor();
 }
 

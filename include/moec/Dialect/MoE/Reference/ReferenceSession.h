@@ -48,6 +48,12 @@ public:
   /// part. Emits a diagnostic when it fails; the sequences' lengths are then as they were.
   FailureOr<ReferenceTensor> step(ArrayRef<Part> parts);
 
+  /// The two halves of a step for somebody who computes the program by pieces: the entry's arguments for these parts, and the
+  /// sequences' new lengths.
+  FailureOr<SmallVector<ReferenceValue>> makeArguments(ArrayRef<Part> parts);
+  void advance(ArrayRef<Part> parts);
+  func::FuncOp getEntry() const { return entry; }
+
   /// The logits of every token of a new sequence, [T, vocabulary], `chunk` tokens a step (0: all at
   /// once).
   FailureOr<ReferenceTensor> computeLogits(ArrayRef<int32_t> tokens, int64_t chunk = 0);
