@@ -23,7 +23,10 @@ for name in sorted(os.listdir(models)):
     errors += [np.abs(logits(bundles["f32"], tokens, "--chunk", chunk) - whole).max() for chunk in (1, 7)]
     rough = logits(bundles["bf16"], tokens)
     rms = np.sqrt(((rough - expected)**2).mean()) / expected.std()
-    agrees = max(errors) <= 1e-4 and rms <= 0.05
+    # Where two experts or entries are near, computations in bf16 take the one or the other: such rows may be as wrong as the library's
+    # are by its own account, not much more, and most rows are none of them.
+    rows = np.sqrt(((rough - expected)**2).mean(1)) / expected.std()
+    agrees = max(errors) <= 1e-4 and rms <= max(0.05, 1.5 * float(reference.get("bf16_error", [0])[0])) and np.median(rows) <= 0.05
     print(f"{name:28} {errors[0]:9.2g} {errors[1]:9.2g} {errors[2]:9.2g} {rms:9.2%} {'agrees' if agrees else 'differs'}")
     if not agrees:
         sys.exit(f"{name} differs from its library")

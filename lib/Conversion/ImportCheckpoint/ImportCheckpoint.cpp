@@ -19,6 +19,7 @@ using moert::JsonView;
 ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
   static const ModelFamily families[] = {
       {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
+      {"DeepseekV4ForCausalLM", "deepseek_v4", "embed.weight", buildDeepseekV4},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"MixtralForCausalLM", "mixtral", "model.embed_tokens.weight", buildMixtral},
       {"Qwen3MoeForCausalLM", "qwen3_moe", "model.embed_tokens.weight", buildQwen3Moe},

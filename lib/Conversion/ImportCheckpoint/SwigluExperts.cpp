@@ -17,9 +17,12 @@ Value SwigluExperts::build(ModelBuilder &builder, const std::string &name, Value
   ModelBuilder::ExpertWeights weights;
   weights.gateUp = weight(builder, gateUpNames, {inner, hidden}, {experts, 2 * inner, hidden});
   weights.down = weight(builder, downNames, {hidden, inner}, {experts, hidden, inner});
-  auto activation = moe::ActivationAttr::get(builder.getContext(), moe::ActivationKind::silu, 1.0,
-                                             0.0, 0.0, /*interleaved=*/false);
-  return builder.experts(name, x, routing, weights, activation);
+  return builder.experts(name, x, routing, weights, getActivation(builder.getContext()));
+}
+
+moe::ActivationAttr SwigluExperts::getActivation(MLIRContext *context) const {
+  auto kind = limit > 0 ? moe::ActivationKind::swiglu : moe::ActivationKind::silu;
+  return moe::ActivationAttr::get(context, kind, 1.0, 0.0, limit, /*interleaved=*/false);
 }
 
 Value SwigluExperts::weight(ModelBuilder &builder, ArrayRef<std::string> names,

@@ -13,9 +13,13 @@ struct SwigluExperts {
   int64_t experts, hidden, inner;
   /// The matrices of expert 7 are NAME.7.GATE.weight and so on.
   const char *gate, *up, *down;
+  /// With a limit gates are at most that, and ups between it and its negative, before the product.
+  double limit = 0;
 
   Value build(ModelBuilder &builder, const std::string &name, Value x,
               const ModelBuilder::Routing &routing) const;
+
+  moe::ActivationAttr getActivation(MLIRContext *context) const;
 
 private:
   Value weight(ModelBuilder &builder, ArrayRef<std::string> names, ArrayRef<int64_t> partShape,

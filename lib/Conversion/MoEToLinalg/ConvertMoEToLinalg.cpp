@@ -16,6 +16,8 @@ using namespace mlir::moec;
 void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateDecayGateToLinalgPatterns(patterns);
   populateGateToLinalgPatterns(patterns);
+  populateHashRouteToLinalgPatterns(patterns);
+  populateHyperConnectionToLinalgPatterns(patterns);
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);

@@ -11,6 +11,8 @@ namespace mlir::moec {
 
 void populateDecayGateToLinalgPatterns(RewritePatternSet &patterns);
 void populateGateToLinalgPatterns(RewritePatternSet &patterns);
+void populateHashRouteToLinalgPatterns(RewritePatternSet &patterns);
+void populateHyperConnectionToLinalgPatterns(RewritePatternSet &patterns);
 void populateNormToLinalgPatterns(RewritePatternSet &patterns);
 void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
 void populateLinearToLinalgPatterns(RewritePatternSet &patterns);

@@ -55,6 +55,8 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachRotaryModels(context);
     attachAttentionModels(context);
     attachRecurrentModels(context);
+    attachCompressionModels(context);
+    attachHyperConnectionModels(context);
     attachRoutingModels(context);
     attachExpertModels(context);
     attachSamplingModels(context);

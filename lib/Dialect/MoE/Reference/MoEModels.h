@@ -12,6 +12,8 @@ void attachNormModels(MLIRContext *context);
 void attachRotaryModels(MLIRContext *context);
 void attachAttentionModels(MLIRContext *context);
 void attachRecurrentModels(MLIRContext *context);
+void attachCompressionModels(MLIRContext *context);
+void attachHyperConnectionModels(MLIRContext *context);
 void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
 void attachSamplingModels(MLIRContext *context);
