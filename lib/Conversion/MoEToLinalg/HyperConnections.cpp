@@ -10,31 +10,35 @@ using namespace mlir::moec;
 
 namespace {
 
-/// Columns [first, first + count) of [tokens, columns] numbers.
-Value takeColumns(LinalgCode &code, Value numbers, int64_t first, int64_t count) {
-  SmallVector<OpFoldResult> sizes = code.sizesOf(numbers);
+/// Elements [first, first + count) of the second dimension; that dimension is dropped when it is one
+/// of a single element.
+Value take(LinalgCode &code, Value tensor, int64_t first, int64_t count) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  if (count == 1)
+    shape.erase(shape.begin() + 1);
+  else
+    shape[1] = count;
+  SmallVector<OpFoldResult> sizes = code.sizesOf(tensor);
+  SmallVector<OpFoldResult> offsets(sizes.size(), code.rewriter.getIndexAttr(0)),
+      strides(sizes.size(), code.rewriter.getIndexAttr(1));
+  offsets[1] = code.rewriter.getIndexAttr(first);
   sizes[1] = code.rewriter.getIndexAttr(count);
-  SmallVector<OpFoldResult> offsets = {code.rewriter.getIndexAttr(0),
-                                       code.rewriter.getIndexAttr(first)};
-  SmallVector<OpFoldResult> strides(2, code.rewriter.getIndexAttr(1));
-  return tensor::ExtractSliceOp::create(code.rewriter, code.loc, numbers, offsets, sizes, strides);
+  return tensor::ExtractSliceOp::create(code.rewriter, code.loc,
+                                        RankedTensorType::get(shape, type.getElementType()), tensor,
+                                        offsets, sizes, strides);
 }
 
-Value addProduct(LinalgCode &code, Value sum, Value weight, Value element) {
-  Value product =
-      arith::MulFOp::create(code.rewriter, code.loc, weight, code.widen(element));
-  return arith::AddFOp::create(code.rewriter, code.loc, sum, product);
-}
-
-/// `sums`, f32, rounded to the type of a result of the same shape.
-Value roundTo(LinalgCode &code, Value sums, RankedTensorType type) {
-  if (type.getElementType().isF32())
-    return sums;
-  unsigned rank = type.getRank();
-  return code.map(code.sizesOf(sums), type.getElementType(), sums, code.identity(rank),
-                  [&](ArrayRef<Value> elements, Value) {
-                    return code.narrow(elements[0], type.getElementType());
-                  });
+/// The sum of products of neighbours: weights, f32, and elements of any type. All streams in one
+/// elementwise op, so that sums are in registers and not in memory.
+Value buildSum(LinalgCode &code, ArrayRef<Value> elements, Type type) {
+  Value sum;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    Value product = arith::MulFOp::create(code.rewriter, code.loc, elements[i],
+                                          code.widen(elements[i + 1]));
+    sum = sum ? Value(arith::AddFOp::create(code.rewriter, code.loc, sum, product)) : product;
+  }
+  return code.narrow(sum, type);
 }
 
 struct ConvertHyperCollapse : OpRewritePattern<moe::HyperCollapseOp> {
@@ -44,15 +48,17 @@ struct ConvertHyperCollapse : OpRewritePattern<moe::HyperCollapseOp> {
     LinalgCode code(rewriter, op.getLoc());
     SmallVector<OpFoldResult> sizes = code.sizesOf(op.getStreams());
     int64_t streams = op.getStreams().getType().getDimSize(1);
-    Value pre = takeColumns(code, op.getWeights(), 0, streams);
-    // Over [tokens, features, streams].
-    Value sums = code.generic(
-        3, 2, {pre, op.getStreams()}, {code.project(3, {0, 2}), code.project(3, {0, 2, 1})},
-        code.filled({sizes[0], sizes[2]}, 0.0), code.project(3, {0, 1}),
-        [&](ArrayRef<Value> elements, Value sum) {
-          return addProduct(code, sum, elements[0], elements[1]);
-        });
-    rewriter.replaceOp(op, roundTo(code, sums, op.getResult().getType()));
+    SmallVector<Value> inputs;
+    SmallVector<AffineMap> maps;
+    for (int64_t i = 0; i < streams; ++i) {
+      inputs.append({take(code, op.getWeights(), i, 1), take(code, op.getStreams(), i, 1)});
+      maps.append({code.project(2, 0u), code.identity(2)});
+    }
+    Type element = op.getResult().getType().getElementType();
+    rewriter.replaceOp(op, code.map({sizes[0], sizes[2]}, element, inputs, maps,
+                                    [&](ArrayRef<Value> elements, Value) {
+                                      return buildSum(code, elements, element);
+                                    }));
     return success();
   }
 };
@@ -62,29 +68,22 @@ struct ConvertHyperExpand : OpRewritePattern<moe::HyperExpandOp> {
 
   LogicalResult matchAndRewrite(moe::HyperExpandOp op, PatternRewriter &rewriter) const override {
     LinalgCode code(rewriter, op.getLoc());
-    SmallVector<OpFoldResult> sizes = code.sizesOf(op.getStreams());
     auto type = op.getResult().getType();
     int64_t streams = type.getDimSize(1);
-    Value post = takeColumns(code, op.getWeights(), streams, streams);
-    Value flatMix = takeColumns(code, op.getWeights(), 2 * streams, streams * streams);
-    auto mixType = RankedTensorType::get({type.getDimSize(0), streams, streams}, code.f32());
-    SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
-    SmallVector<OpFoldResult> mixSizes = {sizes[0], sizes[1], sizes[1]};
-    Value mix = tensor::ExpandShapeOp::create(rewriter, op.getLoc(), mixType, flatMix, groups,
-                                              mixSizes);
-    Value sums = code.map(sizes, code.f32(), {post, op.getInput()},
-                          {code.project(3, {0, 1}), code.project(3, {0, 2})},
-                          [&](ArrayRef<Value> elements, Value) -> Value {
-                            return arith::MulFOp::create(rewriter, op.getLoc(), elements[0],
-                                                         code.widen(elements[1]));
-                          });
-    // Over [tokens, streams of the result, features, streams of the input].
-    sums = code.generic(4, 3, {mix, op.getStreams()},
-                        {code.project(4, {0, 3, 1}), code.project(4, {0, 3, 2})}, sums,
-                        code.project(4, {0, 1, 2}), [&](ArrayRef<Value> elements, Value sum) {
-                          return addProduct(code, sum, elements[0], elements[1]);
-                        });
-    rewriter.replaceOp(op, roundTo(code, sums, type));
+    // Over [tokens, streams of the result, features]. A single stream's weights have lost theirs.
+    AffineMap weight = streams == 1 ? code.project(3, 0u) : code.project(3, {0, 1});
+    AffineMap row = code.project(3, {0, 2});
+    SmallVector<Value> inputs = {take(code, op.getWeights(), streams, streams), op.getInput()};
+    SmallVector<AffineMap> maps = {weight, row};
+    for (int64_t j = 0; j < streams; ++j) {
+      inputs.append({take(code, op.getWeights(), (2 + j) * streams, streams),
+                     take(code, op.getStreams(), j, 1)});
+      maps.append({weight, row});
+    }
+    rewriter.replaceOp(op, code.map(code.sizesOf(op.getStreams()), type.getElementType(), inputs,
+                                    maps, [&](ArrayRef<Value> elements, Value) {
+                                      return buildSum(code, elements, type.getElementType());
+                                    }));
     return success();
   }
 };
