@@ -74,7 +74,7 @@ Cost mlir::moec::estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value>
     cost.bytesMoved = countGroupedBytes(grouped, dims, bindings, bytes);
     return cost;
   }
-  if (isa<moe::AttentionOp>(op))
+  if (isa<moe::AttentionOp, moe::CompressedAttentionOp, moe::SelectEntriesOp>(op))
     return cost;
   if (auto rule = dyn_cast<moe::DeltaRuleOp>(op))
     cost.flops = countDeltaRuleFlops(rule, dims);

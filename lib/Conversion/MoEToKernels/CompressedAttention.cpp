@@ -7,7 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "CacheRows.h"
+#include "EntryRows.h"
 #include "Strategies.h"
 
 using namespace mlir;
@@ -107,7 +107,7 @@ private:
   }
 
   /// Takes `count` rows of a cache in.
-  void visit(const CacheRows &rows, Value count, function_ref<Value(Value i)> getPosition) {
+  void visit(const EntryRows &rows, Value count, function_ref<Value(Value i)> getPosition) {
     code.loop(code.index(0), count, chunk, [&](Value from) {
       Value end = code.minimum(code.add(from, chunk), count);
       Value known = code.loop(from, end, 1, {code.index(0)},
@@ -126,7 +126,7 @@ private:
   }
 
   /// Writes a place that is known behind the `count` others. -> how many there are now.
-  Value keepPlace(const CacheRows::Place &place, Value count) {
+  Value keepPlace(const EntryRows::Place &place, Value count) {
     code.when(place.known, [&] {
       code.storeInt(place.block, scratch.blocks, count);
       code.storeInt(place.start, scratch.starts, count);
@@ -134,13 +134,13 @@ private:
     return code.select(place.known, code.add(count, 1), count);
   }
 
-  Value loadRow(const CacheRows &rows, Value row, Value i, int64_t width) {
+  Value loadRow(const EntryRows &rows, Value row, Value i, int64_t width) {
     Value block = code.loadInt(scratch.blocks, row);
     Value begin = code.loadInt(scratch.starts, row);
     return code.loadFloats(rows.getMemory(), {block, code.add(begin, i)}, width);
   }
 
-  void buildChunk(const CacheRows &rows, Value known, Value head, int64_t count) {
+  void buildChunk(const EntryRows &rows, Value known, Value head, int64_t count) {
     SmallVector<Value> maxima = buildScores(rows, known, head, count), factors;
     for (int64_t h = 0; h < count; ++h) {
       Value here = code.add(head, h);
@@ -174,7 +174,7 @@ private:
   }
 
   /// Scores of the chunk's rows, and the lowest one behind them. -> the largest ones.
-  SmallVector<Value> buildScores(const CacheRows &rows, Value known, Value head, int64_t count) {
+  SmallVector<Value> buildScores(const EntryRows &rows, Value known, Value head, int64_t count) {
     int64_t lanes = shape.lanes, whole = shape.dim / lanes * lanes;
     for (int64_t h = 0; h < count; ++h)
       for (int64_t i = 0; i < chunk; i += lanes)
@@ -245,7 +245,7 @@ private:
   moe::CompressedAttentionOp op;
   CompressedAttentionShape shape;
   Value query, positions, tokenSequences, sinks, indices, result;
-  CacheRows cache, entries;
+  EntryRows cache, entries;
   CompressedAttentionScratch scratch;
   Value token, firstHead, sequence;
 };

@@ -7,7 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "CacheRows.h"
+#include "EntryRows.h"
 #include "EntryRanks.h"
 #include "Strategies.h"
 
@@ -77,7 +77,7 @@ private:
 
   /// The score of an entry; the lowest one where the table leads nowhere.
   Value buildScore(Value token, Value entry) {
-    CacheRows::Place place = rows.find(code, sequence, getEntryPosition(code, op, entry));
+    EntryRows::Place place = rows.find(code, sequence, getEntryPosition(code, op, entry));
     return code.choose(
         place.known, {code.getF32Type()},
         [&] {
@@ -97,7 +97,7 @@ private:
         })[0];
   }
 
-  Value buildProduct(Value head, const CacheRows::Place &place) {
+  Value buildProduct(Value head, const EntryRows::Place &place) {
     auto multiply = [&](Value i, int64_t width, Value sums) {
       Value row =
           code.loadFloats(rows.getMemory(), {place.block, code.add(place.start, i)}, width);
@@ -151,7 +151,7 @@ private:
   moe::SelectEntriesOp op;
   int64_t lanes, heads, dim, wanted;
   Value query, weights, positions, tokenSequences, result;
-  CacheRows rows;
+  EntryRows rows;
   ScratchAllocator scratch;
   Value queries; ///< f32 [heads][dim]
   Value ranks;   ///< i32 [entries that the table has room for]

@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "../CacheRows.h"
+#include "../EntryRows.h"
 #include "../Strategies.h"
 #include "BlockCode.h"
 #include "Strategies.h"
@@ -81,11 +81,11 @@ private:
   }
 
   /// Maximum, sum and weighted elements of this warp's rows among `count` more.
-  SmallVector<Value> visit(const CacheRows &rows, Value count, ValueRange before,
+  SmallVector<Value> visit(const EntryRows &rows, Value count, ValueRange before,
                            function_ref<Value(Value i)> getPosition) {
     return code.loop(code.warp(), count, code.getWarps(), before,
                      [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                       CacheRows::Place place = rows.find(code, sequence, getPosition(i));
+                       EntryRows::Place place = rows.find(code, sequence, getPosition(i));
                        return code.choose(
                            place.known, carried.getTypes(),
                            [&] { return takeRow(rows, place, carried); },
@@ -93,7 +93,7 @@ private:
                      });
   }
 
-  SmallVector<Value> takeRow(const CacheRows &rows, const CacheRows::Place &place,
+  SmallVector<Value> takeRow(const EntryRows &rows, const EntryRows::Place &place,
                              ValueRange carried) {
     SmallVector<Value> row;
     Value products = code.float32(0);
@@ -155,7 +155,7 @@ private:
   moe::CompressedAttentionOp op;
   int64_t heads, dim, parts;
   Value query, positions, tokenSequences, sinks, indices, result;
-  CacheRows cache, entries;
+  EntryRows cache, entries;
   Value token, head, sequence;
   SmallVector<Value> scaled; ///< this lane's elements of the query
 };

@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "../CacheRows.h"
+#include "../EntryRows.h"
 #include "../EntryRanks.h"
 #include "../Strategies.h"
 #include "BlockCode.h"
@@ -82,7 +82,7 @@ private:
     // All warps make as many steps: they meet at barriers.
     code.loop(code.index(0), visible, warps, [&](Value first) {
       Value entry = code.add(first, code.warp());
-      CacheRows::Place place = rows.find(code, sequence, getEntryPosition(code, op, entry));
+      EntryRows::Place place = rows.find(code, sequence, getEntryPosition(code, op, entry));
       place.known = code.both(place.known, code.isWithin(entry, visible));
       code.when(place.known, [&] {
         code.loop(code.lane(), code.index(dim), BlockCode::warpSize, [&](Value i) {
@@ -198,7 +198,7 @@ private:
   moe::SelectEntriesOp op;
   int64_t heads, dim, wanted;
   Value query, weights, positions, tokenSequences, result;
-  CacheRows rows;
+  EntryRows rows;
   Value queries, rowsOfWarps, counts; ///< shared
   Value most, firstRank, ranks;       ///< ranks of this block begin at firstRank
   Value sequence, visible;

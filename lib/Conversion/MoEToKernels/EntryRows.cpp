@@ -1,9 +1,9 @@
-#include "CacheRows.h"
+#include "EntryRows.h"
 
 using namespace mlir;
 using namespace mlir::moec;
 
-CacheRows::Place CacheRows::find(CodeBuilder &code, Value sequence, Value position) const {
+EntryRows::Place EntryRows::find(CodeBuilder &code, Value sequence, Value position) const {
   Value capacity = code.mul(code.dim(blockTable, 1), type.getBlock());
   Value isListed = code.both(code.isWithin(position, capacity),
                              code.isWithin(sequence, code.dim(blockTable, 0)));

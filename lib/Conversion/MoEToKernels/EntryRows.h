@@ -1,7 +1,7 @@
-//===- CacheRows.h - rows of a cache that are key and value at once ---------------------------===//
+//===- EntryRows.h - rows of a cache that are key and value at once ---------------------------===//
 
-#ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H
-#define MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H
+#ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_ENTRYROWS_H
+#define MOEC_LIB_CONVERSION_MOETOKERNELS_ENTRYROWS_H
 
 #include "CodeBuilder.h"
 
@@ -9,9 +9,9 @@
 
 namespace mlir::moec {
 
-class CacheRows {
+class EntryRows {
 public:
-  CacheRows(moe::CacheType type, Value memory, Value blockTable)
+  EntryRows(moe::CacheType type, Value memory, Value blockTable)
       : type(type), memory(memory), blockTable(blockTable) {}
 
   /// Where the row at a position of a sequence lies, when `known`: a wrong table, or no position at
@@ -42,4 +42,4 @@ Value getEntryPosition(CodeBuilder &code, Op op, Value entry) {
 
 } // namespace mlir::moec
 
-#endif // MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H
+#endif // MOEC_LIB_CONVERSION_MOETOKERNELS_ENTRYROWS_H
