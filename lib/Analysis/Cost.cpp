@@ -46,6 +46,8 @@ static AffineExpr countStateBytes(Operation *op, SymbolicDims &dims) {
     std::tie(state, slots) = std::pair<Value, Value>(conv.getState(), conv.getStateSlots());
   else if (auto rule = dyn_cast<moe::DeltaRuleOp>(op))
     std::tie(state, slots) = std::pair<Value, Value>(rule.getState(), rule.getStateSlots());
+  else if (auto compress = dyn_cast<moe::CompressOp>(op))
+    std::tie(state, slots) = std::pair<Value, Value>(compress.getState(), compress.getStateSlots());
   AffineExpr sequences = slots ? dims.getDim(slots, 0) : AffineExpr();
   if (!sequences)
     return {};
@@ -72,7 +74,7 @@ Cost mlir::moec::estimateCost(Operation *op, SymbolicDims &dims, ArrayRef<Value>
     cost.bytesMoved = countGroupedBytes(grouped, dims, bindings, bytes);
     return cost;
   }
-  if (isa<moe::AttentionOp>(op))
+  if (isa<moe::AttentionOp, moe::CompressedAttentionOp, moe::SelectEntriesOp>(op))
     return cost;
   if (auto rule = dyn_cast<moe::DeltaRuleOp>(op))
     cost.flops = countDeltaRuleFlops(rule, dims);

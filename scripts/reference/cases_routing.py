@@ -66,6 +66,27 @@ def negative_infinity():
                 [("f32", np.array([[1.0, 0.0]])), ("i32", np.array([[1, 0]]))])
 
 
+def hashes(rng):
+    def case(name, tokens, table, table_type="i64", score="sqrt_softplus", experts=8, expected=None, comment="", **options):
+        logits, ids = Tensor("f32", 2 * rng.normal(size=(len(tokens), experts))), Tensor("i32", tokens)
+        table = Tensor(table_type, table)
+        weights, indices = f.hash_route(logits.x, *(expected or (ids.x, table.x)), score, **options)
+        attributes = ", ".join(key if value is True else f"{key} = {value}" for key, value in options.items())
+        return Case(name, dict(l=logits, t=ids, e=table),
+                    f"%r0, %r1 = moe.hash_route {score}(%l) of %t in %e {{{attributes}}} : {{l}}, {{t}}, {{e}} -> {{result0}}, {{result1}}",
+                    [("f32", weights), ("i32", indices)], comment=comment)
+
+    table = rng.integers(0, 8, size=(11, 3))
+    yield case("hash_plain", [0, 10, 3, 3], table)
+    yield case("hash_scaled", [1, 2, 7], table, renormalize=True, scale=1.5)
+    yield case("hash_sigmoid", [5, 9], table, table_type="i32", score="sigmoid", renormalize=True)
+    yield case("hash_one_choice", [4, 0], table[:, :1], renormalize=True)
+    yield case("hash_no_tokens", [], table)
+    outside = np.array([[0, -5], [9, 2]])
+    yield case("hash_outside", [-1, 7], outside, expected=([0, 1], np.clip(outside, 0, 7)),
+               comment="Ids beyond the table and experts that are not there are clamped.")
+
+
 def groups(rng):
     def case(name, indices, experts, comment=""):
         i = Tensor("i32", indices)

@@ -151,6 +151,87 @@ def route(logits, k, score, bias=None, groups=1, top_groups=1, renormalize=False
     return weights, indices
 
 
+def hash_route(logits, tokens, table, score, renormalize=False, scale=1.0):
+    """-> weights, indices."""
+    indices = np.array([table[token] for token in tokens], np.int32).reshape(len(tokens), table.shape[1])
+    scores = 1 / (1 + np.exp(-logits)) if score == "sigmoid" else np.sqrt(np.log1p(np.exp(logits)))
+    weights = np.take_along_axis(scores, indices, axis=1)
+    return (weights / (weights.sum(1, keepdims=True) + 1e-20) if renormalize else weights) * scale, indices
+
+
+def hyper_weights(products, streams, scale, base, iterations, epsilon, norm_epsilon):
+    """streams [T, n, features]. -> rows of pre, post, mix."""
+    tokens, n = streams.shape[:2]
+    flat = streams.reshape(tokens, n * streams.shape[2])
+    x = products / np.sqrt((flat * flat).mean(1, keepdims=True) + norm_epsilon)
+    rows = [1 / (1 + np.exp(-(x[:, :n] * scale[0] + base[:n]))) + epsilon]
+    if products.shape[1] > n:
+        rows.append(2 / (1 + np.exp(-(x[:, n:2 * n] * scale[1] + base[n:2 * n]))))
+        mix = np.exp(x[:, 2 * n:] * scale[2] + base[2 * n:]).reshape(tokens, n, n)
+        mix = mix / mix.sum(2, keepdims=True) + epsilon
+        mix = mix / (mix.sum(1, keepdims=True) + epsilon)
+        for _ in range(iterations - 1):
+            mix = mix / (mix.sum(2, keepdims=True) + epsilon)
+            mix = mix / (mix.sum(1, keepdims=True) + epsilon)
+        rows.append(mix.reshape(tokens, n * n))
+    return np.concatenate(rows, 1)
+
+
+def hyper_collapse(streams, weights):
+    return np.einsum("tn,tnd->td", weights[:, :streams.shape[1]], streams)
+
+
+def hyper_expand(y, streams, weights):
+    tokens, n = streams.shape[:2]
+    post, mix = weights[:, n:2 * n], weights[:, 2 * n:].reshape(tokens, n, n)
+    return post[:, :, None] * y[:, None] + np.einsum("tjk,tjd->tkd", mix, streams)
+
+
+def compress(keys, gates, bias, channels):
+    """A whole sequence: keys and gates [tokens, c channels], bias [ratio, c channels]. -> [tokens, channels]."""
+    ratio, overlaps = len(bias), keys.shape[1] == 2 * channels
+    gates = gates + np.array([bias[t % ratio] for t in range(len(keys))]).reshape(gates.shape)
+    out = np.zeros((len(keys), channels))
+    for last in range(ratio - 1, len(keys), ratio):
+        first = last - ratio + 1
+        k, g = keys[first:last + 1, -channels:], gates[first:last + 1, -channels:]
+        if overlaps and first > 0:
+            k = np.concatenate([keys[first - ratio:first, :channels], k])
+            g = np.concatenate([gates[first - ratio:first, :channels], g])
+        e = np.exp(g - g.max(0))
+        out[last] = (e / e.sum(0) * k).sum(0)
+    return out
+
+
+def select_entries(query, weights, entries, positions, sequences, ratio, count):
+    """entries[s] [entries, dim]: all of sequence s. -> ascending, -1 behind."""
+    out = np.full((len(query), count), -1, np.int32)
+    for t in range(len(query)):
+        visible = (positions[t] + 1) // ratio
+        scores = []
+        for w in range(visible):
+            products = query[t] @ entries[sequences[t]][w]
+            score = np.float32((weights[t] * np.where(products < 0, 0, products)).sum())
+            scores.append(-np.inf if np.isnan(score) else float(score))
+        chosen = sorted(sorted(range(visible), key=lambda w: (-scores[w], w))[:count])
+        out[t, :len(chosen)] = chosen
+    return out
+
+
+def compressed_attention(query, rows, entries, positions, sequences, scale, window, ratio, sinks=None, indices=None):
+    """rows[s] [length, dim] and entries[s] [entries, dim]: the whole past of sequence s."""
+    out = np.zeros(query.shape)
+    for t in range(len(query)):
+        p, s = positions[t], sequences[t]
+        seen = [w for w in range((p + 1) // ratio) if indices is None or w in indices[t]]
+        k = np.concatenate([rows[s][max(0, p - window + 1):p + 1], entries[s][seen]])
+        for h in range(query.shape[1]):
+            score = k @ query[t, h] * scale
+            probability = softmax(score if sinks is None else np.append(score, sinks[h]))
+            out[t, h] = probability[:len(k)] @ k
+    return out
+
+
 def group_tokens(indices, experts):
     """-> offsets, the pairs that are defined."""
     flat = indices.reshape(-1)

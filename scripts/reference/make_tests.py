@@ -9,7 +9,9 @@ import sys
 import numpy as np
 
 import cases_attention
+import cases_compression
 import cases_dense
+import cases_hyper
 import cases_recurrent
 import cases_routing
 import cases_sampling
@@ -24,11 +26,11 @@ TOLERANCE = "--relative-tolerance=1e-6 --absolute-tolerance=1e-7"
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
-    for module in (cases_dense, cases_routing, cases_attention, cases_sampling, cases_recurrent, cases_sparse):
+    for module in (cases_dense, cases_routing, cases_attention, cases_sampling, cases_recurrent, cases_sparse, cases_hyper, cases_compression):
         for name, (generate, aliases) in families(module).items():
             # Each family has a generator of its own, so that a new case does not change the other files.
             cases = list(generate(np.random.default_rng(sum(map(ord, name)))))
-            blocks = " --cache-blocks=24" if name in ("attention", "select_keys", "latent_attention") else ""
+            blocks = " --cache-blocks=24" if name in ("attention", "select_keys", "latent_attention", "entries") else ""
             exact = [case for case in cases if all(dtype != "f32" for dtype, _ in case.results)]
             close = [case for case in cases if case not in exact]
             if close:
@@ -43,7 +45,7 @@ def families(module):
                 "dequantize_codes": (module.dequantized_codes, ""), "rope": (module.rotaries, ""), "gate": (module.gates, ""),
                 "mix_residuals": (module.mixes, "")}
     if module is cases_routing:
-        return {"route": (module.routes, ""), "group_tokens": (module.groups, ""), "experts": (module.experts, ""),
+        return {"route": (module.routes, ""), "hash_route": (module.hashes, ""), "group_tokens": (module.groups, ""), "experts": (module.experts, ""),
                 "grouped_linear": (module.grouped, "")}
     if module is cases_sampling:
         return {"sample": (module.samples, "")}
@@ -51,6 +53,10 @@ def families(module):
         return {"recurrent": (module.recurrences, "")}
     if module is cases_sparse:
         return {"select_keys": (module.selections, ""), "latent_attention": (module.latents, ""), "head_linear": (module.head_products, "")}
+    if module is cases_hyper:
+        return {"hyper_connections": (module.hyper, "")}
+    if module is cases_compression:
+        return {"compress": (module.compressions, ""), "entries": (module.entries, "")}
     return {"attention": (module.attentions, "")}
 
 

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 
-FILE_TYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16", "i32": "I32", "i8": "I8"}
+FILE_TYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16", "i32": "I32", "i64": "I64", "i8": "I8"}
 
 
 def encode(dtype, x):
@@ -13,7 +13,7 @@ def encode(dtype, x):
     x = np.asarray(x)
     if dtype == "bf16":
         return (x.astype("<f4").view("<u4") >> 16).astype("<u2")
-    return x.astype({"f32": "<f4", "f16": "<f2", "f64": "<f8", "i32": "<i4", "i8": "u1"}[dtype])
+    return x.astype({"f32": "<f4", "f16": "<f2", "f64": "<f8", "i32": "<i4", "i64": "<i8", "i8": "u1"}[dtype])
 
 
 class Weights:
@@ -640,8 +640,101 @@ def many_choices(p, rng):
         p.results += [(f"y{k}", x), (f"i{k}", i)]
 
 
+
+
+def hyper_connections(p, rng):
+    """Streams through a branch that doubles, or to the end of a model."""
+    dtype, n, width = rng.choice(["f32", "bf16"]), int(rng.choice([1, 2, 4, 5])), int(rng.choice([1, 16, 37, 130]))
+    head = rng.random() < 0.3
+    columns = n if head else n * (n + 2)
+    products, x, y = p.normal("p", "f32", columns), p.normal("x", dtype, n, width), tensor(dtype, width)
+    scale, base = p.weight("s", "f32", rng.normal(size=1 if head else 3)), p.weight("b", "bf16", rng.normal(size=columns))
+    iterations = int(rng.choice([1, 2, 20]))
+    p.line(f"%w = moe.hyper_weights %p of %x scale(%s : {scale}) base(%b : {base}) {{iterations = {iterations}, epsilon = 1.0e-6, "
+           f"norm_epsilon = 1.0e-6}} : {products}, {x} -> {products}")
+    p.line(f"%y = moe.hyper_collapse %x by %w : {x}, {products} -> {y}")
+    p.results = [("w", products), ("y", y)]
+    if not head:
+        p.line(f"%z = moe.hyper_expand %y into %x by %w : {y}, {x}, {products}")
+        p.roundings = 2
+        p.results.append(("z", x))
+
+
+def hash_route(p, rng):
+    experts, k, ids, table_type = int(rng.choice([1, 8, 33])), int(rng.choice([1, 2, 6])), int(rng.choice([1, 40])), rng.choice(["i32", "i64"])
+    logits, w, i = p.normal("l", "f32", experts), tensor("f32", k), tensor("i32", k)
+    tokens = p.input("t", "i32", (), lambda tokens: rng.integers(0, ids, size=tokens))
+    table = p.weight("e", table_type, rng.integers(0, experts, size=(ids, k)))
+    attributes = rng.choice(["", "{renormalize, scale = 1.5}"])
+    p.line(f"%w, %i = moe.hash_route {rng.choice(['sigmoid', 'sqrt_softplus'])}(%l) of %t in %e {attributes} : {logits}, {tokens}, {table} -> {w}, {i}")
+    p.results = [("w", w), ("i", i)]
+def compressed_attention(p, rng):
+    """Caches of rows and of compressed entries are filled, get the step's, and are attended to: all entries, or those that are chosen."""
+    block, ratio = [(4, 4), (8, 4), (16, 4), (4, 8), (4, 16), (8, 2), (16, 1)][rng.integers(7)]
+    heads, dim, index_dim = int(rng.choice([1, 3, 4, 5, 11, 16])), int(rng.choice([8, 20, 64, 100])), int(rng.choice([8, 20, 64]))
+    dtype = rng.choice(["f32", "bf16", "f16"])
+    element, stride, steps = rng.choice(["f32", dtype]), max(1, ratio // block), {}
+
+    def step(tokens):
+        if tokens not in steps:
+            steps[tokens] = Step(rng, tokens, block)
+        return steps[tokens]
+
+    def past_rows(*shape):
+        return lambda tokens: rng.normal(size=(len(step(tokens).past), *shape))
+
+    def places(which):
+        return np.array([(at + 1) // ratio * stride - 1 if (at + 1) % ratio == 0 else -1 for _, at in which], np.int32)
+
+    def cache(name, width, size):
+        kind = f"!moe.cache<kv_heads = 1, key_dim = {width}, value_dim = {width}, block = {size}, {element}>"
+        p.caches.append(f'%{name}: {kind} {{moe.name = "{name}"}}')
+        return kind
+
+    rows, entries = cache("rows", dim, block), cache("entries", dim, max(1, block // ratio))
+    table = p.input("table", "i32", (), lambda tokens: step(tokens).table, ("sequences", "blocks"))
+    p.input("pool", "i32", (), lambda tokens: np.zeros(step(tokens).pool), ("cache_blocks",))
+    past = p.input("old_positions", "i32", (), lambda tokens: step(tokens).positions(step(tokens).past), ("past",))
+    p.input("old_places", "i32", (), lambda tokens: places(step(tokens).past), ("past",))
+    p.input("old_sequences", "i32", (), lambda tokens: step(tokens).sequences(step(tokens).past), ("past",))
+    old = p.input("old_rows", dtype, (1, dim), past_rows(1, dim), ("past",))
+    new = p.input("positions", "i32", (), lambda tokens: step(tokens).positions(step(tokens).new))
+    p.input("places", "i32", (), lambda tokens: places(step(tokens).new))
+    p.input("sequences", "i32", (), lambda tokens: step(tokens).sequences(step(tokens).new))
+    fresh, query = p.normal("new_rows", dtype, 1, dim), p.normal("query", dtype, heads, dim)
+
+    def append(of, values, name, kind, at):
+        prefix, types = ("old_", (past, past)) if of == "past" else ("", (new, new))
+        p.line(f"moe.kv_append %{values[0]}, %{values[0]} into %{name} at (%{prefix}{at}, %{prefix}sequences, %table) : {values[1]}, {values[1]}, {kind}, "
+               f"{', '.join(types)}, {table}")
+
+    append("past", ("old_rows", old), "rows", rows, "positions")
+    append("past", ("old_rows", old), "entries", entries, "places")
+    append("new", ("new_rows", fresh), "rows", rows, "positions")
+    append("new", ("new_rows", fresh), "entries", entries, "places")
+    operands, shared = "", f"ratio = {ratio}, stride = {stride}"
+    if rng.random() < 0.5:
+        operands += f" sinks(%sinks : {p.weight('sinks', 'bf16', rng.normal(size=heads))})"
+    if rng.random() < 0.7:
+        keys = cache("keys", index_dim, max(1, block // ratio))
+        index_heads, chosen = int(rng.choice([1, 4, 33])), tensor("i32", int(rng.choice([1, 2, 5, 60])))
+        index_query, weights = p.normal("index_query", dtype, index_heads, index_dim), p.normal("weights", "f32", index_heads)
+        old_keys, new_keys = p.input("old_keys", dtype, (1, index_dim), past_rows(1, index_dim), ("past",)), p.normal("new_keys", dtype, 1, index_dim)
+        append("past", ("old_keys", old_keys), "keys", keys, "places")
+        append("new", ("new_keys", new_keys), "keys", keys, "places")
+        p.line(f"%chosen = moe.select_entries %index_query weights(%weights : {weights}) over %keys at (%positions, %sequences, %table) {{{shared}}} : "
+               f"{index_query}, {keys}, {new}, {new}, {table} -> {chosen}")
+        operands += f" indices(%chosen : {chosen})"
+        p.results.append(("chosen", chosen))
+    p.line(f"%y = moe.compressed_attention %query over %rows and %entries at (%positions, %sequences, %table){operands} "
+           f"{{scale = {1 / np.sqrt(dim):.6f}, window = {int(rng.choice([1, 6, 17, 128]))}, {shared}}} : {query}, {rows}, {entries}, {new}, {new}, {table} "
+           f"-> {query}")
+    p.results.append(("y", query))
+
+
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
-            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes, mix_residuals, residual_stack]
+            dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes, mix_residuals, residual_stack,
+            hyper_connections, hash_route, compressed_attention]
 
 
 def make(folder, seed, count, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):

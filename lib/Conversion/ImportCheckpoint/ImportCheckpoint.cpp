@@ -21,6 +21,7 @@ ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
       {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
       {"DeepseekV32ForCausalLM", "deepseek_v32", "model.embed_tokens.weight", buildDeepseekV32},
       {"GlmMoeDsaForCausalLM", "glm_moe_dsa", "model.embed_tokens.weight", buildGlmMoeDsa},
+      {"DeepseekV4ForCausalLM", "deepseek_v4", "embed.weight", buildDeepseekV4},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},
       {"KimiK3ForConditionalGeneration", "kimi_k3", "language_model.model.embed_tokens.weight",
        buildKimiK3},

@@ -71,6 +71,8 @@ Type ModelBuilder::getElementType(const CheckpointTensor *tensor, ElementType ot
     return builder.getF16Type();
   case ElementType::I32:
     return builder.getI32Type();
+  case ElementType::I64:
+    return builder.getI64Type();
   default:
     return builder.getI8Type();
   }
@@ -142,6 +144,21 @@ Value ModelBuilder::takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> par
 
 Value ModelBuilder::weight(StringRef name, ArrayRef<int64_t> shape) {
   return takeWeight(name, shape, {ElementType::F32, ElementType::BF16, ElementType::F16});
+}
+
+Value ModelBuilder::weightPart(StringRef name, ArrayRef<int64_t> shape, int64_t part,
+                               int64_t parts) {
+  const CheckpointTensor *tensor = checkpoint.take(
+      name.str(), shape, {{ElementType::F32, ElementType::BF16, ElementType::F16}});
+  SmallVector<int64_t> ofPart(shape);
+  ofPart.front() /= parts;
+  auto type = RankedTensorType::get(ofPart, getElementType(tensor, ElementType::F32));
+  std::string partName = (name + " " + Twine(part) + "/" + Twine(parts)).str();
+  moe::WeightRefAttr whole = getReference(tensor);
+  auto bytes = whole.getBytes() / parts;
+  auto reference = moe::WeightRefAttr::get(getContext(), whole.getFile(),
+                                           whole.getOffset() + part * bytes, bytes);
+  return moe::WeightOp::create(builder, at(name), type, builder.getStringAttr(partName), reference);
 }
 
 Value ModelBuilder::mxfp4Weight(StringRef name, ArrayRef<int64_t> shape) {
@@ -220,6 +237,11 @@ Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden
                                   tokens, table);
 }
 
+Value ModelBuilder::plainRmsNorm(StringRef name, Value input, double epsilon) {
+  return moe::RMSNormOp::create(builder, at(name), input, /*weight=*/Value(),
+                                builder.getF64FloatAttr(epsilon));
+}
+
 Value ModelBuilder::rmsNorm(StringRef name, Value input, double epsilon, bool unitOffset) {
   int64_t features = cast<RankedTensorType>(input.getType()).getShape().back();
   Value scale = weight((name + ".weight").str(), {features});
@@ -254,6 +276,16 @@ Value ModelBuilder::product(StringRef name, Value input, Value matrix, Type resu
                                input, matrix, /*bias=*/Value(), /*residual=*/Value(),
                                /*norm_weight=*/Value(), /*epsilon=*/FloatAttr(),
                                /*strategy=*/StringAttr());
+}
+
+Value ModelBuilder::groupedLinear(StringRef name, Value input, int64_t groups, int64_t inputs,
+                                  int64_t features) {
+  SmallVector<Value> parts;
+  for (int64_t group = 0; group < groups; ++group)
+    parts.push_back(product(name, slice(name, input, group * inputs, inputs),
+                            weightPart((name + ".weight").str(), {groups * features, inputs}, group,
+                                       groups)));
+  return concatenate(name, parts);
 }
 
 Value ModelBuilder::add(StringRef name, Value left, Value right) {
@@ -316,8 +348,8 @@ static SmallVector<ReassociationIndices> headGroups() { return {{0}, {1, 2}}; }
 Value ModelBuilder::splitHeads(StringRef name, Value input, int64_t heads) {
   auto type = cast<RankedTensorType>(input.getType());
   int64_t dimension = type.getDimSize(1) / heads;
-  SmallVector<OpFoldResult> sizes = {tokenCount, builder.getIndexAttr(heads),
-                                     builder.getIndexAttr(dimension)};
+  SmallVector<OpFoldResult> sizes = {tensor::getMixedSize(builder, at(name), input, 0),
+                                     builder.getIndexAttr(heads), builder.getIndexAttr(dimension)};
   return tensor::ExpandShapeOp::create(
       builder, at(name), RankedTensorType::get({dynamic, heads, dimension}, type.getElementType()),
       input, headGroups(), sizes);
@@ -384,18 +416,27 @@ Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
 }
 
 Value ModelBuilder::rope(StringRef name, Value input, const RotaryConfig &rotary) {
+  return ropeAt(name, input, positions, rotary);
+}
+
+Value ModelBuilder::ropeAt(StringRef name, Value input, Value places, const RotaryConfig &rotary) {
   SmallVector<float> frequencies(rotary.frequencies.begin(), rotary.frequencies.end());
   auto attribute = moe::RotaryAttr::get(getContext(), builder.getDenseF32ArrayAttr(frequencies),
                                         rotary.magnitude, rotary.offset, rotary.interleaved);
-  return moe::RopeOp::create(builder, at(name), input, positions, attribute);
+  return moe::RopeOp::create(builder, at(name), input, places, attribute);
 }
 
 Value ModelBuilder::cache(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension,
                           moe::CacheForm form) {
+  return cacheOfBlocks(kvHeads, keyDimension, valueDimension, blockTokens, form);
+}
+
+Value ModelBuilder::cacheOfBlocks(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension,
+                                  int64_t block, moe::CacheForm form) {
   std::string name = "kv." + std::to_string(caches++);
   argumentAttributes.push_back(
       builder.getDictionaryAttr({builder.getNamedAttr("moe.name", builder.getStringAttr(name))}));
-  auto type = moe::CacheType::get(getContext(), kvHeads, keyDimension, valueDimension, blockTokens,
+  auto type = moe::CacheType::get(getContext(), kvHeads, keyDimension, valueDimension, block,
                                   activationType, form);
   return step.getBody().front().addArgument(type, at(name));
 }
@@ -426,6 +467,19 @@ Value ModelBuilder::attention(StringRef name, Value query, Value key, Value valu
       parameters.sinks, parameters.indices, builder.getF64FloatAttr(parameters.scale),
       builder.getI64IntegerAttr(parameters.window), builder.getF64FloatAttr(0.0),
       /*rotary=*/moe::RotaryAttr(), /*strategy=*/StringAttr());
+}
+
+ModelBuilder::Routing ModelBuilder::hashRoute(StringRef name, Value logits,
+                                              const RouteParameters &parameters) {
+  int64_t vocabulary = parameters.vocabulary;
+  Value table = takeWeight(name, {vocabulary, parameters.topK}, {ElementType::I32, ElementType::I64});
+  auto op = moe::HashRouteOp::create(
+      builder, at(name), typeLike(logits, parameters.topK, builder.getF32Type()),
+      typeLike(logits, parameters.topK, builder.getI32Type()), logits, tokens, table,
+      moe::ScoreFunctionAttr::get(getContext(), parameters.score),
+      parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
+      builder.getF64FloatAttr(parameters.scale));
+  return {op.getWeights(), op.getIndices()};
 }
 
 ModelBuilder::Routing ModelBuilder::route(StringRef name, Value logits,

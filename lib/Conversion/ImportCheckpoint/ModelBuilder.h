@@ -38,6 +38,8 @@ public:
   // Weights. A tensor that is asked for twice is the same value.
   bool hasTensor(StringRef name) const { return checkpoint.hasTensor(name); }
   Value weight(StringRef name, ArrayRef<int64_t> shape);
+  /// Part `part` of `parts` equal ones of a tensor, along its first dimension.
+  Value weightPart(StringRef name, ArrayRef<int64_t> shape, int64_t part, int64_t parts);
   /// Tensors of shape `partShape` and one type, one behind the other, as a weight of shape `shape`.
   Value stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                       ArrayRef<int64_t> shape);
@@ -74,6 +76,8 @@ public:
   Value embedding(StringRef name, int64_t vocabulary, int64_t hidden);
   /// With `unitOffset` the input is multiplied by 1 + weight.
   Value rmsNorm(StringRef name, Value input, double epsilon, bool unitOffset = false);
+  /// Without a weight.
+  Value plainRmsNorm(StringRef name, Value input, double epsilon);
   /// NAME.weight and, if the checkpoint has it, NAME.bias.
   Value layerNorm(StringRef name, Value input, double epsilon);
   /// name.weight [features, ...] and, with `hasBias`, name.bias. The result is of the activation
@@ -81,6 +85,10 @@ public:
   Value linear(StringRef name, Value input, int64_t features, bool hasBias, Type resultType = {});
   /// A product with a matrix [features, ...] that is known already.
   Value product(StringRef name, Value input, Value matrix, Type resultType = {});
+  /// `groups` products of `inputs` features each with the rows of a part of NAME.weight,
+  /// [groups * features, inputs], one behind the other.
+  Value groupedLinear(StringRef name, Value input, int64_t groups, int64_t inputs,
+                      int64_t features);
   Value add(StringRef name, Value left, Value right);
   Value sigmoid(StringRef name, Value input);
   /// Attention residuals: the weight is the product of `norm`.weight [features] and
@@ -145,6 +153,33 @@ public:
   Value gatedRmsNorm(StringRef name, Value input, Value gate, moe::GateFunction function,
                      double epsilon);
 
+  // A residual of several streams, [tokens, streams, features]; see ModelBuilderCompression.cpp.
+  struct HyperParameters {
+    int64_t streams = 1, iterations = 1;
+    double epsilon = 0, normEpsilon = 0;
+  };
+  /// The weights PREFIXfn, PREFIXscale and PREFIXbase. With `isHead` what collapses alone.
+  Value hyperWeights(StringRef prefix, Value streams, const HyperParameters &parameters,
+                     bool isHead);
+  Value hyperCollapse(StringRef name, Value streams, Value weights);
+  Value hyperExpand(StringRef name, Value input, Value streams, Value weights);
+
+  // Attention over windows of tokens that are compressed into entries.
+  struct CompressorParameters {
+    int64_t ratio = 1, dimension = 1;
+    bool overlaps = false;
+    double epsilon = 0;
+    RotaryConfig rotary;
+  };
+  /// Compresses by the weights NAME.wkv, NAME.wgate, NAME.ape and NAME.norm. -> a cache of entries.
+  Value compress(const std::string &name, Value input, const CompressorParameters &parameters);
+  /// The `count` entries of a cache that score best, for each token.
+  Value selectEntries(StringRef name, Value query, Value weights, Value entries, int64_t ratio,
+                      int64_t count);
+  /// `rows` [tokens, 1, dimension] of this step's tokens are keys and values. `indices` may be null.
+  Value compressedAttention(StringRef name, Value query, Value rows, Value entries, Value indices,
+                            int64_t ratio, const AttentionParameters &parameters);
+
   // Mixture of experts.
   struct RouteParameters {
     moe::ScoreFunction score = moe::ScoreFunction::softmax;
@@ -152,10 +187,13 @@ public:
     int64_t topK = 1, groups = 1, topGroups = 1;
     bool renormalize = false;
     double scale = 1;
+    int64_t vocabulary = 0; // where experts follow from token ids
   };
   struct Routing {
     Value weights, indices;
   };
+  /// Experts by token id, from the table NAME [vocabulary, topK].
+  Routing hashRoute(StringRef name, Value logits, const RouteParameters &parameters);
   Routing route(StringRef name, Value logits, const RouteParameters &parameters);
   struct ExpertWeights {
     Value gateUp, down;         // [experts, 2 inner, hidden], [experts, hidden, inner]
@@ -175,6 +213,21 @@ private:
   void append(StringRef name, Value key, Value value, Value cache);
   Location at(StringRef name);
   Value addArgument(StringRef name, ArrayRef<StringRef> dims);
+  Value ropeAt(StringRef name, Value input, Value places, const RotaryConfig &rotary);
+  Value cacheOfBlocks(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension, int64_t block,
+                      moe::CacheForm form = moe::CacheForm::split);
+  /// How entries of windows of `ratio` tokens lie in blocks: `block` of them in one, or one at the
+  /// end of every `stride` blocks.
+  struct EntryBlocks {
+    int64_t block, stride;
+  };
+  EntryBlocks getEntryBlocks(int64_t ratio);
+  /// Where in a sequence the window of each token begins, and where in a cache of entries the entry
+  /// goes that a token completes (-1: nowhere).
+  struct WindowPlaces {
+    Value starts, entries;
+  };
+  WindowPlaces getWindowPlaces(int64_t ratio);
   RankedTensorType typeLike(Value input, int64_t features, Type elementType);
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
   Value takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape, ArrayRef<int64_t> shape,
@@ -205,6 +258,7 @@ private:
   Value tokens, positions, tokenSequences, sequenceOffsets, blockTable, logitRows;
   Value stateSlots; // null before the first state
   std::optional<std::optional<std::pair<int64_t, int64_t>>> scaleBlock; // once it was read
+  llvm::DenseMap<int64_t, WindowPlaces> windowPlaces; // by ratio
   int64_t caches = 0, states = 0;
 };
 

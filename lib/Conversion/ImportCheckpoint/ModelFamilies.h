@@ -18,6 +18,7 @@ struct ModelFamily {
   BuildModel build;
 };
 
+Value buildDeepseekV4(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildDeepseekV3(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder);

@@ -87,6 +87,26 @@ static RotaryConfig readYarn(const JsonView &config, const JsonView &rope, doubl
   return result;
 }
 
+RotaryConfig readRotaryScheme(const JsonView &config, const JsonView &rope, double theta,
+                              int64_t dimensions) {
+  JsonView typeView = rope.optional("rope_type");
+  if (!typeView)
+    typeView = rope.optional("type");
+  std::string type = typeView.string().value_or("default");
+  if (type == "yarn")
+    return readYarn(config, rope, theta, dimensions);
+  RotaryConfig result;
+  result.frequencies = plainFrequencies(theta, dimensions);
+  if (type == "linear") {
+    double factor = positive(rope["factor"], 1);
+    for (double &frequency : result.frequencies)
+      frequency /= factor;
+  } else if (type != "default") {
+    typeView.complain("expected 'default', 'linear' or 'yarn', found " + moert::inQuotes(type));
+  }
+  return result;
+}
+
 RotaryConfig readRotaryConfig(const JsonView &config, int64_t headDimension, double defaultTheta) {
   JsonView rope = config.optional("rope_parameters");
   if (!rope)
@@ -120,22 +140,7 @@ RotaryConfig readRotaryConfig(const JsonView &config, int64_t headDimension, dou
     return {};
   }
 
-  JsonView typeView = rope.optional("rope_type");
-  if (!typeView)
-    typeView = rope.optional("type");
-  std::string type = typeView.string().value_or("default");
-  if (type == "yarn")
-    return readYarn(config, rope, theta, dimensions);
-  RotaryConfig result;
-  result.frequencies = plainFrequencies(theta, dimensions);
-  if (type == "linear") {
-    double factor = positive(rope["factor"], 1);
-    for (double &frequency : result.frequencies)
-      frequency /= factor;
-  } else if (type != "default") {
-    typeView.complain("expected 'default', 'linear' or 'yarn', found " + moert::inQuotes(type));
-  }
-  return result;
+  return readRotaryScheme(config, rope, theta, dimensions);
 }
 
 } // namespace mlir::moec

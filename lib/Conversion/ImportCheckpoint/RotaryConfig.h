@@ -31,6 +31,11 @@ struct RotaryConfig {
   bool interleaved = false; // pairs are neighbours, not halves
 };
 
+/// Reads a scaling scheme, and its name in `rope_type` or `type`, for `dimensions` rotated elements.
+/// `config` is the whole, where schemes may leave some of their numbers.
+RotaryConfig readRotaryScheme(const moert::JsonView &config, const moert::JsonView &rope,
+                              double theta, int64_t dimensions);
+
 /// Reads `rope_parameters` or its older spelling `rope_scaling`, and `rope_theta` in either place.
 /// Complains about what it does not know. `defaultTheta` counts where the config names none (0:
 /// then it is a problem).

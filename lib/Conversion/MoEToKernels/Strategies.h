@@ -17,6 +17,10 @@ const KernelStrategy &getCombineStrategy();
 const KernelStrategy &getSampleStrategy();
 const KernelStrategy &getCausalConvStrategy();
 const KernelStrategy &getDeltaRuleStrategy();
+const KernelStrategy &getCompressStrategy();
+const KernelStrategy &getCompressedAttentionStrategy();
+const KernelStrategy &getSelectEntriesStrategy();
+const KernelStrategy &getHyperWeightsStrategy();
 
 /// ceil(rows of `tensor` / tile) * factor: the workgroups of a kernel that is cut along the tokens.
 OpFoldResult countTiles(OpBuilder &builder, Location loc, Value tensor, int64_t tile,

@@ -18,6 +18,8 @@ void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateGateToLinalgPatterns(patterns);
   populateHeadLinearToLinalgPatterns(patterns);
   populateMixResidualsToLinalgPatterns(patterns);
+  populateHashRouteToLinalgPatterns(patterns);
+  populateHyperConnectionToLinalgPatterns(patterns);
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);

@@ -10,15 +10,6 @@ using namespace mlir::moec;
 
 namespace {
 
-/// log(1 + exp(x)) without an overflow: max(x, 0) + log1p(exp(-|x|)).
-Value buildSoftplus(LinalgCode &code, Value x) {
-  OpBuilder &b = code.rewriter;
-  Value negative = arith::NegFOp::create(b, code.loc, math::AbsFOp::create(b, code.loc, x));
-  Value rest = math::Log1pOp::create(b, code.loc, math::ExpOp::create(b, code.loc, negative));
-  Value positive = arith::MaximumFOp::create(b, code.loc, x, code.real(0.0));
-  return arith::AddFOp::create(b, code.loc, positive, rest);
-}
-
 struct ConvertDecayGate : OpRewritePattern<moe::DecayGateOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -54,7 +45,7 @@ struct ConvertDecayGate : OpRewritePattern<moe::DecayGateOp> {
                          y = code.sigmoid(arith::MulFOp::create(rewriter, op.getLoc(), factor, x));
                          factor = code.real(bound->convertToDouble());
                        } else {
-                         y = arith::NegFOp::create(rewriter, op.getLoc(), buildSoftplus(code, x));
+                         y = arith::NegFOp::create(rewriter, op.getLoc(), code.softplus(x));
                        }
                        y = arith::MulFOp::create(rewriter, op.getLoc(), factor, y);
                        return code.narrow(y, element);

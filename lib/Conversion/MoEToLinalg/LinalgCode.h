@@ -45,6 +45,15 @@ public:
                                  arith::AddFOp::create(rewriter, loc, real(1.0), exponential));
   }
 
+  /// log(1 + exp(x)) of an f32 without an overflow: max(x, 0) + log1p(exp(-|x|)).
+  Value softplus(Value x) {
+    Value negative = arith::NegFOp::create(rewriter, loc, math::AbsFOp::create(rewriter, loc, x));
+    Value rest =
+        math::Log1pOp::create(rewriter, loc, math::ExpOp::create(rewriter, loc, negative));
+    Value positive = arith::MaximumFOp::create(rewriter, loc, x, real(0.0));
+    return arith::AddFOp::create(rewriter, loc, positive, rest);
+  }
+
   /// Identity, or the projection of a space of `rank` dimensions to `dims`.
   AffineMap project(unsigned rank, ArrayRef<unsigned> dims) {
     return AffineMap::getMultiDimMapWithTargets(rank, dims, rewriter.getContext());

@@ -13,6 +13,8 @@ void populateDecayGateToLinalgPatterns(RewritePatternSet &patterns);
 void populateGateToLinalgPatterns(RewritePatternSet &patterns);
 void populateHeadLinearToLinalgPatterns(RewritePatternSet &patterns);
 void populateMixResidualsToLinalgPatterns(RewritePatternSet &patterns);
+void populateHashRouteToLinalgPatterns(RewritePatternSet &patterns);
+void populateHyperConnectionToLinalgPatterns(RewritePatternSet &patterns);
 void populateNormToLinalgPatterns(RewritePatternSet &patterns);
 void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
 void populateLinearToLinalgPatterns(RewritePatternSet &patterns);

@@ -1193,3 +1193,155 @@ func.func @attention_without_values(%q: tensor<?x3x8xf32>, %c: !moe.cache<kv_hea
   %y = moe.attention %q over %c at (%p, %s, %b) {scale = 1.0} : tensor<?x3x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 0, block = 16, f32, shared>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x3x0xf32>
   return
 }
+
+// -----
+
+func.func @hyper_columns(%p: tensor<?x7xf32>, %x: tensor<?x2x8xf32>, %s: tensor<3xf32>, %b: tensor<7xf32>) {
+  // expected-error@+1 {{expects products of 2 or 8 columns for 2 streams, got 7}}
+  %w = moe.hyper_weights %p of %x scale(%s : tensor<3xf32>) base(%b : tensor<7xf32>) {epsilon = 1.0e-6, norm_epsilon = 1.0e-6} : tensor<?x7xf32>, tensor<?x2x8xf32> -> tensor<?x7xf32>
+  return
+}
+
+// -----
+
+func.func @hyper_scale_of_head(%p: tensor<?x2xf32>, %x: tensor<?x2x8xf32>, %s: tensor<3xf32>, %b: tensor<2xf32>) {
+  // expected-error@+1 {{expects scale of shape [1], got [3]}}
+  %w = moe.hyper_weights %p of %x scale(%s : tensor<3xf32>) base(%b : tensor<2xf32>) {epsilon = 1.0e-6, norm_epsilon = 1.0e-6} : tensor<?x2xf32>, tensor<?x2x8xf32> -> tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @hyper_no_iteration(%p: tensor<?x8xf32>, %x: tensor<?x2x8xf32>, %s: tensor<3xf32>, %b: tensor<8xf32>) {
+  // expected-error@+1 {{expects at least 1 iteration, got 0}}
+  %w = moe.hyper_weights %p of %x scale(%s : tensor<3xf32>) base(%b : tensor<8xf32>) {iterations = 0, epsilon = 1.0e-6, norm_epsilon = 1.0e-6} : tensor<?x8xf32>, tensor<?x2x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @hyper_epsilon(%p: tensor<?x8xf32>, %x: tensor<?x2x8xf32>, %s: tensor<3xf32>, %b: tensor<8xf32>) {
+  // expected-error@+1 {{expects norm_epsilon of at least 0}}
+  %w = moe.hyper_weights %p of %x scale(%s : tensor<3xf32>) base(%b : tensor<8xf32>) {epsilon = 1.0e-6, norm_epsilon = -1.0e-6} : tensor<?x8xf32>, tensor<?x2x8xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @hyper_collapse_weights(%x: tensor<?x4x8xf32>, %w: tensor<?x3xf32>) {
+  // expected-error@+1 {{expects at least 4 weights for a token, got 'tensor<?x3xf32>'}}
+  %y = moe.hyper_collapse %x by %w : tensor<?x4x8xf32>, tensor<?x3xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @hyper_collapse_streams(%x: tensor<?x?x8xf32>, %w: tensor<?x3xf32>) {
+  // expected-error@+1 {{expects a static number of streams and of features, got 'tensor<?x?x8xf32>'}}
+  %y = moe.hyper_collapse %x by %w : tensor<?x?x8xf32>, tensor<?x3xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @hyper_expand_weights(%y: tensor<?x8xf32>, %x: tensor<?x2x8xf32>, %w: tensor<?x4xf32>) {
+  // expected-error@+1 {{expects weights of shape [?, 8], got [?, 4]}}
+  %s = moe.hyper_expand %y into %x by %w : tensor<?x8xf32>, tensor<?x2x8xf32>, tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @hash_route_softmax(%l: tensor<?x8xf32>, %t: tensor<?xi32>, %e: tensor<9x2xi64>) {
+  // expected-error@+1 {{expects a score of one logit each, sigmoid or sqrt_softplus, got softmax}}
+  %w, %i = moe.hash_route softmax(%l) of %t in %e : tensor<?x8xf32>, tensor<?xi32>, tensor<9x2xi64> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @hash_route_choices(%l: tensor<?x8xf32>, %t: tensor<?xi32>, %e: tensor<9x2xi64>) {
+  // expected-error@+1 {{expects indices of shape [?, 2], got [?, 3]}}
+  %w, %i = moe.hash_route sigmoid(%l) of %t in %e : tensor<?x8xf32>, tensor<?xi32>, tensor<9x2xi64> -> tensor<?x2xf32>, tensor<?x3xi32>
+  return
+}
+
+// -----
+
+func.func @hash_route_table(%l: tensor<?x8xf32>, %t: tensor<?xi32>, %e: tensor<?x2xi64>) {
+  // expected-error@+1 {{expects a table of static shape with a row for each id, got 'tensor<?x2xi64>'}}
+  %w, %i = moe.hash_route sigmoid(%l) of %t in %e : tensor<?x8xf32>, tensor<?xi32>, tensor<?x2xi64> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @compress_channels(%k: tensor<?x12xf32>, %b: tensor<4x12xf32>, %s: !moe.state<[3, 4], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects keys of as many channels as the result or, with overlap, twice as many, got 'tensor<?x12xf32>' for 'tensor<?x4xf32>'}}
+  %e = moe.compress %k gates(%k : tensor<?x12xf32>) bias(%b : tensor<4x12xf32>) over %s at (%p, %o, %z) : tensor<?x12xf32>, !moe.state<[3, 4], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @compress_state(%k: tensor<?x8xf32>, %b: tensor<4x8xf32>, %s: !moe.state<[3, 4], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects a state of type '!moe.state<[6, 4], f32>', got '!moe.state<[3, 4], f32>'}}
+  %e = moe.compress %k gates(%k : tensor<?x8xf32>) bias(%b : tensor<4x8xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[3, 4], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @compress_bias(%k: tensor<?x8xf32>, %b: tensor<4x4xf32>, %s: !moe.state<[6, 4], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) {
+  // expected-error@+1 {{expects bias of shape [4, 8], got [4, 4]}}
+  %e = moe.compress %k gates(%k : tensor<?x8xf32>) bias(%b : tensor<4x4xf32>) over %s at (%p, %o, %z) : tensor<?x8xf32>, !moe.state<[6, 4], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @select_entries_cache(%q: tensor<?x4x8xf32>, %g: tensor<?x4xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a cache of one head with values of 8 elements, got '!moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 4, f32>'}}
+  %i = moe.select_entries %q weights(%g : tensor<?x4xf32>) over %c at (%p, %p, %t) {ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 4, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @select_entries_weights(%q: tensor<?x4x8xf32>, %g: tensor<?x8xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects weights of shape [?, 4], got [?, 8]}}
+  %i = moe.select_entries %q weights(%g : tensor<?x8xf32>) over %c at (%p, %p, %t) {ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @select_entries_ratio(%q: tensor<?x4x8xf32>, %g: tensor<?x4xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a ratio of at least 1, got 0}}
+  %i = moe.select_entries %q weights(%g : tensor<?x4xf32>) over %c at (%p, %p, %t) {ratio = 0} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @compressed_attention_window(%q: tensor<?x4x8xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a window of at least 1, got 0}}
+  %o = moe.compressed_attention %q over %c and %c at (%p, %p, %t) {scale = 0.5, window = 0, ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @compressed_attention_entries(%q: tensor<?x4x8xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, %e: !moe.cache<kv_heads = 2, key_dim = 8, value_dim = 8, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects entries of one head with values of 8 elements, got '!moe.cache<kv_heads = 2}}
+  %o = moe.compressed_attention %q over %c and %e at (%p, %p, %t) {scale = 0.5, window = 2, ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 2, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @compressed_attention_stride(%q: tensor<?x4x8xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expects a stride of at least 1, got -2}}
+  %o = moe.compressed_attention %q over %c and %c at (%p, %p, %t) {scale = 0.5, window = 2, ratio = 4, stride = -2} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
+  return
+}

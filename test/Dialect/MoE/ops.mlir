@@ -247,3 +247,39 @@ func.func @head_products(%x: tensor<?x4x8xbf16>, %w: tensor<4x3x8xbf16>) -> tens
   %z = moe.head_linear %y, %w {transposed} : tensor<?x4x3xbf16>, tensor<4x3x8xbf16> -> tensor<?x4x8xbf16>
   return %z : tensor<?x4x8xbf16>
 }
+
+// CHECK-LABEL: func.func @hyper_connections
+func.func @hyper_connections(%p: tensor<?x24xf32>, %x: tensor<?x4x8xbf16>, %s: tensor<3xf32>, %b: tensor<24xf32>) -> tensor<?x4x8xbf16> {
+  // CHECK: moe.hyper_weights %{{.*}} of %{{.*}} scale(%{{.*}} : tensor<3xf32>) base(%{{.*}} : tensor<24xf32>) {epsilon = 9.9999999999999995E-7 : f64, iterations = 20 : i64, norm_epsilon = 1.000000e-05 : f64} : tensor<?x24xf32>, tensor<?x4x8xbf16> -> tensor<?x24xf32>
+  %w = moe.hyper_weights %p of %x scale(%s : tensor<3xf32>) base(%b : tensor<24xf32>) {iterations = 20, epsilon = 1.0e-6, norm_epsilon = 1.0e-5} : tensor<?x24xf32>, tensor<?x4x8xbf16> -> tensor<?x24xf32>
+  // CHECK: moe.hyper_collapse %{{.*}} by %{{.*}} : tensor<?x4x8xbf16>, tensor<?x24xf32> -> tensor<?x8xbf16>
+  %y = moe.hyper_collapse %x by %w : tensor<?x4x8xbf16>, tensor<?x24xf32> -> tensor<?x8xbf16>
+  // CHECK: moe.hyper_expand %{{.*}} into %{{.*}} by %{{.*}} : tensor<?x8xbf16>, tensor<?x4x8xbf16>, tensor<?x24xf32>
+  %z = moe.hyper_expand %y into %x by %w : tensor<?x8xbf16>, tensor<?x4x8xbf16>, tensor<?x24xf32>
+  return %z : tensor<?x4x8xbf16>
+}
+
+// CHECK-LABEL: func.func @hash_route
+func.func @hash_route(%l: tensor<?x8xf32>, %t: tensor<?xi32>, %e: tensor<9x2xi64>) -> (tensor<?x2xf32>, tensor<?x2xi32>) {
+  // CHECK: moe.hash_route sqrt_softplus(%{{.*}}) of %{{.*}} in %{{.*}} {renormalize, scale = 1.500000e+00 : f64} : tensor<?x8xf32>, tensor<?xi32>, tensor<9x2xi64> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %w, %i = moe.hash_route sqrt_softplus(%l) of %t in %e {renormalize, scale = 1.5} : tensor<?x8xf32>, tensor<?xi32>, tensor<9x2xi64> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return %w, %i : tensor<?x2xf32>, tensor<?x2xi32>
+}
+
+// CHECK-LABEL: func.func @compress
+func.func @compress(%k: tensor<?x8xbf16>, %g: tensor<?x8xf32>, %b: tensor<4x8xf32>, %s: !moe.state<[6, 4], f32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %z: tensor<?xi32>) -> tensor<?x4xf32> {
+  // CHECK: moe.compress %{{.*}} gates(%{{.*}} : tensor<?x8xf32>) bias(%{{.*}} : tensor<4x8xf32>) over %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) : tensor<?x8xbf16>, <[6, 4], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4xf32>
+  %e = moe.compress %k gates(%g : tensor<?x8xf32>) bias(%b : tensor<4x8xf32>) over %s at (%p, %o, %z) : tensor<?x8xbf16>, !moe.state<[6, 4], f32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x4xf32>
+  return %e : tensor<?x4xf32>
+}
+
+// CHECK-LABEL: func.func @entries
+func.func @entries(%q: tensor<?x4x8xf32>, %g: tensor<?x4xf32>, %s: tensor<4xf32>, %c: !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, %p: tensor<?xi32>, %t: tensor<?x?xi32>) -> tensor<?x4x8xf32> {
+  // CHECK: moe.select_entries %{{.*}} weights(%{{.*}} : tensor<?x4xf32>) over %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) {ratio = 4 : i64} : tensor<?x4x8xf32>, <kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x2xi32>
+  %i = moe.select_entries %q weights(%g : tensor<?x4xf32>) over %c at (%p, %p, %t) {ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x2xi32>
+  // CHECK: moe.compressed_attention %{{.*}} over %{{.*}} and %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) sinks(%{{.*}} : tensor<4xf32>) indices(%{{.*}} : tensor<?x2xi32>) {ratio = 4 : i64, scale = 5.000000e-01 : f64, stride = 2 : i64, window = 8 : i64} : tensor<?x4x8xf32>
+  %o = moe.compressed_attention %q over %c and %c at (%p, %p, %t) sinks(%s : tensor<4xf32>) indices(%i : tensor<?x2xi32>) {scale = 0.5, window = 8, ratio = 4, stride = 2} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
+  // CHECK: moe.compressed_attention %{{.*}} over %{{.*}} and %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}) {ratio = 4 : i64, scale = 5.000000e-01 : f64, window = 8 : i64} :
+  %u = moe.compressed_attention %o over %c and %c at (%p, %p, %t) {scale = 0.5, window = 8, ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
+  return %u : tensor<?x4x8xf32>
+}

@@ -24,6 +24,10 @@ const KernelStrategy &getCUDACausalConvStrategy();
 const KernelStrategy &getCUDASerialCausalConvStrategy();
 const KernelStrategy &getCUDADeltaRuleStrategy();
 const KernelStrategy &getCUDASerialDeltaRuleStrategy();
+const KernelStrategy &getCUDACompressStrategy();
+const KernelStrategy &getCUDACompressedAttentionStrategy();
+const KernelStrategy &getCUDASelectEntriesStrategy();
+const KernelStrategy &getCUDAHyperWeightsStrategy();
 
 } // namespace mlir::moec
 

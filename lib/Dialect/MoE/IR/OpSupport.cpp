@@ -32,6 +32,25 @@ LogicalResult mlir::moec::moe::checkShape(Operation *op, StringRef what, Value v
                            << describe(shape);
 }
 
+LogicalResult mlir::moec::moe::checkStepSequences(Operation *op, int64_t tokens, Value positions,
+                                                  Value offsets, Value slots) {
+  int64_t ends = cast<RankedTensorType>(offsets.getType()).getDimSize(0);
+  if (ends == 0)
+    return op->emitOpError() << "expects at least one sequence offset";
+  int64_t sequences = ShapedType::isDynamic(ends) ? ends : ends - 1;
+  if (failed(checkShape(op, "positions", positions, {tokens})))
+    return failure();
+  return checkShape(op, "state_slots", slots, {sequences});
+}
+
+LogicalResult mlir::moec::moe::checkState(Operation *op, StateType state, Type element,
+                                          ArrayRef<int64_t> shape) {
+  auto expected = StateType::get(op->getContext(), shape, element);
+  if (state == expected)
+    return success();
+  return op->emitOpError() << "expects a state of type " << expected << ", got " << state;
+}
+
 SmallVector<OpFoldResult> mlir::moec::moe::getMixedDims(OpBuilder &builder, Location loc,
                                                         Value value) {
   return tensor::getMixedSizes(builder, loc, value);

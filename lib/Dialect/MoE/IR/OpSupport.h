@@ -15,6 +15,13 @@ inline bool compatible(int64_t a, int64_t b) {
 /// sizes match anything.
 LogicalResult checkShape(Operation *op, StringRef what, Value value, ArrayRef<int64_t> expected);
 
+/// Checks that positions, offsets and slots of one step agree in their sizes.
+LogicalResult checkStepSequences(Operation *op, int64_t tokens, Value positions, Value offsets,
+                                 Value slots);
+
+/// Checks that a state is of slots of `shape` and `element`.
+LogicalResult checkState(Operation *op, StateType state, Type element, ArrayRef<int64_t> shape);
+
 /// The dimensions of `value` as attributes where static and tensor.dim ops where dynamic.
 SmallVector<OpFoldResult> getMixedDims(OpBuilder &builder, Location loc, Value value);
 

@@ -3,26 +3,6 @@
 using namespace mlir;
 using namespace mlir::moec::moe;
 
-/// Positions, offsets and slots of one step agree in their sizes.
-static LogicalResult checkSequences(Operation *op, int64_t tokens, Value positions, Value offsets,
-                                    Value slots) {
-  int64_t ends = cast<RankedTensorType>(offsets.getType()).getDimSize(0);
-  if (ends == 0)
-    return op->emitOpError() << "expects at least one sequence offset";
-  int64_t sequences = ShapedType::isDynamic(ends) ? ends : ends - 1;
-  if (failed(checkShape(op, "positions", positions, {tokens})))
-    return failure();
-  return checkShape(op, "state_slots", slots, {sequences});
-}
-
-static LogicalResult checkState(Operation *op, StateType state, Type element,
-                                ArrayRef<int64_t> shape) {
-  auto expected = StateType::get(op->getContext(), shape, element);
-  if (state == expected)
-    return success();
-  return op->emitOpError() << "expects a state of type " << expected << ", got " << state;
-}
-
 LogicalResult CausalConvOp::verify() {
   RankedTensorType input = getInput().getType(), weight = getWeight().getType();
   if (!weight.hasStaticShape())
@@ -34,7 +14,7 @@ LogicalResult CausalConvOp::verify() {
   if (failed(checkShape(*this, "input", getInput(), {tokens, channels})) ||
       failed(checkState(*this, getState().getType(), input.getElementType(), {size - 1, channels})))
     return failure();
-  return checkSequences(*this, tokens, getPositions(), getSequenceOffsets(), getStateSlots());
+  return checkStepSequences(*this, tokens, getPositions(), getSequenceOffsets(), getStateSlots());
 }
 
 LogicalResult CausalConvOp::reifyResultShapes(OpBuilder &builder,
@@ -91,7 +71,7 @@ LogicalResult DeltaRuleOp::verify() {
   if (std::optional<APFloat> epsilon = getNormEpsilon();
       epsilon && (epsilon->isNegative() || epsilon->isNaN()))
     return emitOpError() << "expects a norm_epsilon of at least 0";
-  return checkSequences(*this, tokens, getPositions(), getSequenceOffsets(), getStateSlots());
+  return checkStepSequences(*this, tokens, getPositions(), getSequenceOffsets(), getStateSlots());
 }
 
 LogicalResult DeltaRuleOp::reifyResultShapes(OpBuilder &builder,

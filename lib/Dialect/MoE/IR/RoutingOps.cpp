@@ -37,6 +37,29 @@ LogicalResult RouteOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShaped
 
 bool RouteOp::isTokenOperand(unsigned index) { return index == 0; }
 
+LogicalResult HashRouteOp::verify() {
+  RankedTensorType logits = getLogits().getType(), table = getTable().getType();
+  if (logits.isDynamicDim(1) || logits.getDimSize(1) < 1)
+    return emitOpError() << "expects a static number of experts, got " << logits;
+  if (!table.hasStaticShape() || table.getDimSize(0) < 1)
+    return emitOpError() << "expects a table of static shape with a row for each id, got " << table;
+  if (getScore() == ScoreFunction::softmax)
+    return emitOpError() << "expects a score of one logit each, sigmoid or sqrt_softplus, got "
+                            "softmax";
+  int64_t tokens = logits.getDimSize(0), choices = table.getDimSize(1);
+  if (failed(checkShape(*this, "tokens", getTokens(), {tokens})) ||
+      failed(checkShape(*this, "weights", getWeights(), {tokens, choices})))
+    return failure();
+  return checkShape(*this, "indices", getIndices(), {tokens, choices});
+}
+
+LogicalResult HashRouteOp::reifyResultShapes(OpBuilder &builder,
+                                             ReifiedRankedShapedTypeDims &shapes) {
+  return reifyRows(builder, *this, getLogits(), shapes);
+}
+
+bool HashRouteOp::isTokenOperand(unsigned index) { return index < 2; }
+
 LogicalResult GroupTokensOp::verify() {
   ArrayRef<int64_t> indices = getIndices().getType().getShape();
   if (ShapedType::isDynamic(indices[1]))

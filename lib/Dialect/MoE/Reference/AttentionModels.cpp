@@ -30,7 +30,8 @@ static LogicalResult evaluateAppend(KVAppendOp op, ReferenceFrame &frame) {
   CacheType type = cache.getType();
   int64_t tokens = key.getDimSize(0), heads = type.getKvHeads();
   FailureOr<PagedPositions> paged = PagedPositions::create(
-      op, frame, tokens, cache, op.getPositions(), op.getTokenSequences(), op.getBlockTable());
+      op, frame, tokens, cache, op.getPositions(), op.getTokenSequences(), op.getBlockTable(),
+      PagedPositions::Allowed::coveredOrNone);
   if (failed(paged) ||
       failed(frame.checkShape(op, "key", key, {tokens, heads, type.getKeyDim()})) ||
       (value &&
@@ -40,6 +41,8 @@ static LogicalResult evaluateAppend(KVAppendOp op, ReferenceFrame &frame) {
   ReferenceTensor &pool = cache.getPool();
   for (int64_t t = 0; t < tokens; ++t) {
     int64_t position = paged->getPosition(t);
+    if (position < 0)
+      continue;
     FailureOr<PagedPositions::Slot> slot = paged->findSlot(paged->getSequence(t), position);
     if (failed(slot))
       return failure();

@@ -56,6 +56,8 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachRecurrentModels(context);
     attachResidualModels(context);
+    attachCompressionModels(context);
+    attachHyperConnectionModels(context);
     attachRoutingModels(context);
     attachExpertModels(context);
     attachSamplingModels(context);

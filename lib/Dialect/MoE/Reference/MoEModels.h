@@ -13,6 +13,8 @@ void attachRotaryModels(MLIRContext *context);
 void attachAttentionModels(MLIRContext *context);
 void attachRecurrentModels(MLIRContext *context);
 void attachResidualModels(MLIRContext *context);
+void attachCompressionModels(MLIRContext *context);
+void attachHyperConnectionModels(MLIRContext *context);
 void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
 void attachSamplingModels(MLIRContext *context);

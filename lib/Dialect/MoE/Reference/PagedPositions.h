@@ -9,10 +9,14 @@ namespace mlir::moec::moe {
 /// The operands that say which token of a step belongs where.
 class PagedPositions {
 public:
+  /// Which positions tokens may have: those that the block table covers, also -1, or any from 0 on,
+  /// where tokens do not lie in the cache themselves.
+  enum class Allowed { covered, coveredOrNone, any };
   /// Checks the sizes of the operands and every token's position and sequence. Emits a diagnostic.
   static FailureOr<PagedPositions> create(Operation *op, ReferenceFrame &frame, int64_t tokens,
                                           ReferenceCache &cache, Value positions,
-                                          Value tokenSequences, Value blockTable);
+                                          Value tokenSequences, Value blockTable,
+                                          Allowed allowed = Allowed::covered);
 
   int64_t getPosition(int64_t token) const { return positions->getInteger(token); }
   int64_t getSequence(int64_t token) const { return tokenSequences->getInteger(token); }
@@ -20,8 +24,8 @@ public:
   struct Slot {
     int64_t block, offset;
   };
-  /// The slot of a position that the block table covers. Emits a diagnostic when the table leads
-  /// out of the pool.
+  /// The slot of a position. Emits a diagnostic when the table does not cover it or leads out of the
+  /// pool.
   FailureOr<Slot> findSlot(int64_t sequence, int64_t position) const;
 
 private:

@@ -53,10 +53,8 @@ LogicalResult ReferenceSession::findArguments() {
       "logit_rows"};
   for (auto [i, type] : llvm::enumerate(entry.getArgumentTypes())) {
     if (auto cache = dyn_cast<CacheType>(type)) {
-      if (!caches.empty() && cache.getBlock() != blockTokens)
-        return entry.emitError() << "expected caches with blocks of one size, found " << blockTokens
-                                 << " and " << cache.getBlock() << " tokens";
-      blockTokens = cache.getBlock();
+      // Caches of compressed entries have smaller blocks, for as many tokens.
+      blockTokens = std::max(blockTokens, cache.getBlock());
       caches.push_back(*ReferenceCache::create(cache, 0));
       argumentNames.push_back("");
       continue;

@@ -1,4 +1,4 @@
-// moe.route, moe.group_tokens.
+// moe.route, moe.hash_route, moe.group_tokens.
 //
 // Scores are rounded to f32 before anything is compared, as routers compute them: otherwise experts
 // that tie there would not tie here. Softmax scores are compared as logits, which have the same
@@ -131,6 +131,34 @@ static LogicalResult evaluateRoute(RouteOp op, ReferenceFrame &frame) {
   return frame.set(op.getIndices(), std::move(*indices));
 }
 
+static LogicalResult evaluateHashRoute(HashRouteOp op, ReferenceFrame &frame) {
+  const ReferenceTensor &logits = frame.getTensor(op.getLogits());
+  const ReferenceTensor &ids = frame.getTensor(op.getTokens());
+  const ReferenceTensor &table = frame.getTensor(op.getTable());
+  int64_t tokens = logits.getDimSize(0), experts = logits.getDimSize(1), k = table.getDimSize(1);
+  FailureOr<ReferenceTensor> weights = frame.allocate(op->getOpResult(0), {tokens, k});
+  FailureOr<ReferenceTensor> indices = frame.allocate(op->getOpResult(1), {tokens, k});
+  if (failed(weights) || failed(indices) || failed(frame.checkShape(op, "tokens", ids, {tokens})))
+    return failure();
+  for (int64_t t = 0; t < tokens; ++t) {
+    int64_t row = std::clamp<int64_t>(ids.getInteger(t), 0, table.getDimSize(0) - 1);
+    std::vector<double> chosen;
+    for (int64_t j = 0; j < k; ++j) {
+      int64_t expert = std::clamp<int64_t>(table.getInteger(row * k + j), 0, experts - 1);
+      indices->set(t * k + j, Scalar::fromInteger(expert));
+      chosen.push_back(logits.getReal(t * experts + expert));
+    }
+    chosen = score(op.getScore(), chosen);
+    double sum = std::accumulate(chosen.begin(), chosen.end(), 1e-20);
+    for (double &value : chosen)
+      value = value / (op.getRenormalize() ? sum : 1.0) * op.getScale().convertToDouble();
+    weights->writeReals(t * k, chosen);
+  }
+  if (failed(frame.set(op.getWeights(), std::move(*weights))))
+    return failure();
+  return frame.set(op.getIndices(), std::move(*indices));
+}
+
 static LogicalResult evaluateGroupTokens(GroupTokensOp op, ReferenceFrame &frame) {
   const ReferenceTensor &indices = frame.getTensor(op.getIndices());
   int64_t experts = op.getOffsets().getType().getDimSize(0) - 1;
@@ -163,6 +191,9 @@ static LogicalResult evaluateGroupTokens(GroupTokensOp op, ReferenceFrame &frame
 void mlir::moec::moe::attachRoutingModels(MLIRContext *context) {
   attachEvaluation<RouteOp>(
       context, [](RouteOp op, ReferenceFrame &frame) { return evaluateRoute(op, frame); });
+  attachEvaluation<HashRouteOp>(context, [](HashRouteOp op, ReferenceFrame &frame) {
+    return evaluateHashRoute(op, frame);
+  });
   attachEvaluation<GroupTokensOp>(context, [](GroupTokensOp op, ReferenceFrame &frame) {
     return evaluateGroupTokens(op, frame);
   });

@@ -25,8 +25,8 @@ def MoE_KVAppendOp : MoE_Op<"kv_append", [
     DeclareOpInterfaceMethods<AcceptsRotaryOpInterface>]> {
   let summary = "writes keys and values of the step's tokens into a cache";
   let description = [{
-    Token `t` goes to position `positions[t]` of sequence `token_sequences[t]`. With `rotary`, keys are rotated first. Values
-    are given exactly when the cache holds any apart from its keys: not for one of form `shared`.
+    Token `t` goes to position `positions[t]` of sequence `token_sequences[t]`, or nowhere when that is -1. With `rotary`, keys
+    are rotated first. Values are given exactly when the cache holds any apart from its keys: not for one of form `shared`.
 
     Constraints: key `[T, kv_heads, key_dim]`, value `[T, kv_heads, value_dim]`; both are rounded to the cache's element
     type. Positions lie within the block table (the runtime checks).

@@ -11,5 +11,7 @@ include "moec/Dialect/MoE/IR/ResidualOps.td"
 include "moec/Dialect/MoE/IR/RoutingOps.td"
 include "moec/Dialect/MoE/IR/ExpertOps.td"
 include "moec/Dialect/MoE/IR/SamplingOps.td"
+include "moec/Dialect/MoE/IR/HyperConnectionOps.td"
+include "moec/Dialect/MoE/IR/CompressionOps.td"
 
 #endif

@@ -36,6 +36,32 @@ def MoE_RouteOp : MoE_Op<"route", [Pure,
   let hasVerifier = 1;
 }
 
+def MoE_HashRouteOp : MoE_Op<"hash_route", [Pure,
+    DeclareOpInterfaceMethods<TokenParallelOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
+  let summary = "experts by token id, and their weights";
+  let description = [{
+    1. `indices[t, j] = table[tokens[t], j]`: which experts a token goes to follows from its id alone. Ids and experts are clamped
+       to what there is.
+    2. `s = sigmoid(logits)` or `sqrt(softplus(logits))`; `weights = s[indices]`, with `renormalize` divided by their sum
+       (+ 1e-20); multiplied by `scale` last.
+
+    Constraints: logits f32 `[T, E]`, tokens `[T]`, table i32 or i64 `[ids, k]`; a score of one logit each, not a softmax.
+
+    Example: `%w, %i = moe.hash_route sqrt_softplus(%logits) of %tokens in %table {renormalize, scale = 1.5 : f64} :
+    tensor<?x8xf32>, tensor<?xi32>, tensor<512x2xi64> -> tensor<?x2xf32>, tensor<?x2xi32>`
+  }];
+  let arguments = (ins
+    MoE_F32Tensor2D:$logits, MoE_IndexTensor1D:$tokens, 2DTensorOf<[I32, I64]>:$table,
+    MoE_ScoreFunctionAttr:$score, UnitAttr:$renormalize, DefaultValuedAttr<F64Attr, "1.0">:$scale);
+  let results = (outs MoE_F32Tensor2D:$weights, MoE_IndexTensor2D:$indices);
+  let assemblyFormat = [{
+    $score `(` $logits `)` `of` $tokens `in` $table attr-dict `:` type($logits) `,` type($tokens) `,` type($table) `->`
+    type($weights) `,` type($indices)
+  }];
+  let hasVerifier = 1;
+}
+
 def MoE_GroupTokensOp : MoE_Op<"group_tokens", [Pure,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
   let summary = "sorts (token, choice) pairs by expert";
