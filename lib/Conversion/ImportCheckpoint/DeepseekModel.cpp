@@ -62,11 +62,12 @@ void DeepseekModel::readDenseLayers(const JsonView &config) {
 LightningIndexer DeepseekModel::readIndexer(const JsonView &config, bool interleaved) const {
   LightningIndexer indexer(config);
   if (attention.queryRank == 0)
-    (void)config["q_lora_rank"].integer(1, mostFeatures); // complains: indexers' queries are made of it
+    (void)config["q_lora_rank"].integer(
+        1, mostFeatures); // complains: indexers' queries are made of it
   if (indexer.dimension < attention.rotated)
-    config["index_head_dim"].complain("expected at least qk_rope_head_dim = " +
-                                      std::to_string(attention.rotated) + ", found " +
-                                      std::to_string(indexer.dimension));
+    config["index_head_dim"].complain(
+        "expected at least qk_rope_head_dim = " + std::to_string(attention.rotated) + ", found " +
+        std::to_string(indexer.dimension));
   indexer.rotary = attention.rotary;
   indexer.rotary->interleaved =
       config.optional("indexer_rope_interleave").boolean().value_or(interleaved);
@@ -86,6 +87,5 @@ Value DeepseekModel::buildFeedForward(ModelBuilder &builder, const std::string &
   SwigluExperts experts{router.experts, hidden, inner, "gate_proj", "up_proj", "down_proj"};
   Value routed =
       experts.build(builder, place + ".experts", x, router.build(builder, place + ".gate", x));
-  return builder.add(place, routed,
-                     builder.swigluLayer(place + ".shared_experts", x, sharedInner));
+  return builder.add(place, routed, builder.swigluLayer(place + ".shared_experts", x, sharedInner));
 }

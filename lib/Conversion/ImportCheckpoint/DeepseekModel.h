@@ -1,8 +1,8 @@
 //===- DeepseekModel.h - what DeepSeek-V3, V3.2 and GLM's models with their layers share ------===//
 //
-// Latent attention, one part of the key rotated. Some layers are dense, the first ones as a rule; the
-// others have a mixture of experts, chosen by biased sigmoid scores within groups, and beside it
-// shared experts that every token goes through.
+// Latent attention, one part of the key rotated. Some layers are dense, the first ones as a rule;
+// the others have a mixture of experts, chosen by biased sigmoid scores within groups, and beside
+// it shared experts that every token goes through.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- DeepseekV32.cpp - DeepSeek-V3.2 --------------------------------------------------------===//
 //
-// DeepSeek-V3 with an indexer in every layer, whose rotation pairs halves where the attention's pairs
-// neighbours.
+// DeepSeek-V3 with an indexer in every layer, whose rotation pairs halves where the attention's
+// pairs neighbours.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- GlmMoeDsa.cpp - GLM-5 ------------------------------------------------------------------===//
 //
-// DeepSeek-V3.2 without YaRN, whose indexers' rotation pairs neighbours, too. Layers without an indexer
-// of their own see what the last layer before them with one has chosen.
+// DeepSeek-V3.2 without YaRN, whose indexers' rotation pairs neighbours, too. Layers without an
+// indexer of their own see what the last layer before them with one has chosen.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@ using namespace mlir::moec;
 
 using moert::JsonView;
 
-/// Which layers have an indexer, by one of three spellings: a list of names, a string of letters, or
-/// every `index_topk_freq`-th layer, counted from the one before `index_skip_topk_offset`.
+/// Which layers have an indexer, by one of three spellings: a list of names, a string of letters,
+/// or every `index_topk_freq`-th layer, counted from the one before `index_skip_topk_offset`.
 static std::vector<bool> readIndexerLayers(const JsonView &config, int64_t layers) {
   std::vector<bool> result;
   auto expectCount = [&](const JsonView &view, size_t count) {
@@ -25,7 +25,8 @@ static std::vector<bool> readIndexerLayers(const JsonView &config, int64_t layer
                     " layers, found " + std::to_string(count));
     result.resize(layers, true);
   };
-  JsonView types = config.optional("indexer_types"), pattern = config.optional("index_topk_pattern");
+  JsonView types = config.optional("indexer_types"),
+           pattern = config.optional("index_topk_pattern");
   if (!types && pattern && pattern.raw()->is_array())
     types = pattern;
   if (types) {
@@ -50,9 +51,11 @@ static std::vector<bool> readIndexerLayers(const JsonView &config, int64_t layer
     for (int64_t layer = 0; layer < layers; ++layer)
       result.push_back(std::max<int64_t>(layer - offset + 1, 0) % step == 0);
   }
-  if (!result.front())
-    (types ? types : pattern ? pattern : config)
-        .complain("layer 0 is to share the keys that a layer before it has chosen, but there is none");
+  if (!result.front()) {
+    JsonView said = types ? types : pattern ? pattern : config;
+    said.complain(
+        "layer 0 is to share the keys that a layer before it has chosen, but there is none");
+  }
   return result;
 }
 
@@ -63,13 +66,6 @@ Value mlir::moec::buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder) 
   std::vector<bool> hasIndexer = readIndexerLayers(config, model.layers);
   if (checkpoint.hasJsonProblems())
     return {};
-  // A slice of the layers may begin with one that shares.
-  if (int64_t first = builder.getLayers(model.layers).front(); !hasIndexer[first]) {
-    checkpoint.complain("--layers: layer " + std::to_string(first) +
-                        " shares the keys that a layer before it has chosen: begin with a layer that "
-                        "has an indexer");
-    return {};
-  }
   model.skipPredictionLayers(checkpoint);
   Value chosen;
   return buildPreNormLayers(
@@ -79,6 +75,10 @@ Value mlir::moec::buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder) 
         return model.attention.build(builder, attention, x, [&](Value compressedQuery) {
           if (hasIndexer[layer])
             chosen = indexer.build(builder, attention + ".indexer", x, compressedQuery);
+          else if (!chosen) // a slice of the layers may begin here
+            checkpoint.complain("--layers: layer " + std::to_string(layer) +
+                                " shares the keys that a layer before it has chosen: begin with a "
+                                "layer that has an indexer");
           return chosen;
         });
       },

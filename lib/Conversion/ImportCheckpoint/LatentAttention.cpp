@@ -57,8 +57,7 @@ Value LatentAttention::build(ModelBuilder &builder, const std::string &name, Val
   Value key = builder.concatenate(name, {builder.splitHeads(name, content, 1), shared});
   Value latents = builder.attention(name, builder.concatenate(name, {absorbed, rotatedQuery}), key,
                                     /*value=*/Value(), cache, parameters);
-  Value merged = builder.mergeHeads(
-      name, builder.headLinear(expansion, latents, toValues));
+  Value merged = builder.mergeHeads(name, builder.headLinear(expansion, latents, toValues));
   if (hasOutputGate) {
     Value gate = builder.linear(name + ".g_proj", x, heads * value, /*hasBias=*/false,
                                 Float32Type::get(builder.getContext()));

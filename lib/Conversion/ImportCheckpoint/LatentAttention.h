@@ -1,9 +1,10 @@
 //===- LatentAttention.h - multi-head latent attention, a block of many families --------------===//
 //
-// Keys and values of all heads are made of one small vector a token, the latent, and of one key part
-// that heads share and that alone is rotated (or nothing is, without `rotary`). They are never made:
-// queries are taken into the latent space, attention is over latents, and what it gives is taken out
-// of the latent space ("absorbed"). So a token's row of the cache is its latent and the shared part.
+// Keys and values of all heads are made of one small vector a token, the latent, and of one key
+// part that heads share and that alone is rotated (or nothing is, without `rotary`). They are never
+// made: queries are taken into the latent space, attention is over latents, and what it gives is
+// taken out of the latent space ("absorbed"). So a token's row of the cache is its latent and the
+// shared part.
 //
 //===------------------------------------------------------------------------------------------===//
 

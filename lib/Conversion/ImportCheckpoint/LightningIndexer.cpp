@@ -15,8 +15,8 @@ LightningIndexer::LightningIndexer(const moert::JsonView &config)
 Value LightningIndexer::build(ModelBuilder &builder, const std::string &name, Value x,
                               Value compressedQuery) const {
   Value query = builder.splitHeads(
-      name,
-      builder.linear(name + ".wq_b", compressedQuery, heads * dimension, /*hasBias=*/false), heads);
+      name, builder.linear(name + ".wq_b", compressedQuery, heads * dimension, /*hasBias=*/false),
+      heads);
   Value key = builder.linear(name + ".wk", x, dimension, /*hasBias=*/false);
   key = builder.splitHeads(name, builder.layerNorm(name + ".k_norm", key, epsilon), 1);
   if (rotary) {

@@ -1,7 +1,7 @@
 //===- LightningIndexer.h - which keys a sparse attention looks at, a block of many families --===//
 //
-// Small queries, made of the attention's compressed query, meet one small key a token; a token's best
-// keys, by a weighted sum of its heads' positive scores, are what its attention sees.
+// Small queries, made of the attention's compressed query, meet one small key a token; a token's
+// best keys, by a weighted sum of its heads' positive scores, are what its attention sees.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -16,8 +16,9 @@ namespace mlir::moec {
 
 struct LightningIndexer {
   int64_t heads, dimension, topK;
-  double epsilon = 1e-6;              ///< of k_norm, a layer norm; a constant of the publishers' code
-  std::optional<RotaryConfig> rotary; ///< of queries and keys; its pairs need not be the attention's
+  double epsilon = 1e-6; ///< of k_norm, a layer norm; a constant of the publishers' code
+  std::optional<RotaryConfig>
+      rotary; ///< of queries and keys; its pairs need not be the attention's
 
   LightningIndexer(int64_t heads, int64_t dimension, int64_t topK)
       : heads(heads), dimension(dimension), topK(topK) {}

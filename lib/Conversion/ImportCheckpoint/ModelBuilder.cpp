@@ -489,7 +489,8 @@ ModelBuilder::Routing ModelBuilder::route(StringRef name, Value logits,
       typeLike(logits, parameters.topK, builder.getI32Type()), logits, parameters.selectionBias,
       moe::ScoreFunctionAttr::get(getContext(), parameters.score),
       builder.getI64IntegerAttr(parameters.topK), builder.getI64IntegerAttr(parameters.groups),
-      builder.getI64IntegerAttr(parameters.topGroups), parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(parameters.topGroups),
+      parameters.renormalize ? builder.getUnitAttr() : UnitAttr(),
       builder.getF64FloatAttr(parameters.scale));
   return {op.getWeights(), op.getIndices()};
 }

@@ -57,8 +57,8 @@ SigmoidRouter::SigmoidRouter(const JsonView &config) {
 
 ModelBuilder::Routing SigmoidRouter::build(ModelBuilder &builder, const std::string &name,
                                            Value x) const {
-  Value logits = builder.linear(name, x, experts, /*hasBias=*/false,
-                                Float32Type::get(builder.getContext()));
+  Value logits =
+      builder.linear(name, x, experts, /*hasBias=*/false, Float32Type::get(builder.getContext()));
   ModelBuilder::RouteParameters parameters;
   parameters.score = score;
   parameters.selectionBias = builder.weight(name + ".e_score_correction_bias", {experts});

@@ -155,9 +155,9 @@ private:
                      [&](Value entry, ValueRange carried) -> SmallVector<Value> {
                        Value position = indices ? code.loadIndex(indices, {token, entry})
                                                 : code.add(first, entry);
-                       Value isSeen = code.both(
-                           code.compare(arith::CmpIPredicate::sge, position, first),
-                           code.compare(arith::CmpIPredicate::slt, position, end));
+                       Value isSeen =
+                           code.both(code.compare(arith::CmpIPredicate::sge, position, first),
+                                     code.compare(arith::CmpIPredicate::slt, position, end));
                        CacheRows::Place place = cache.find(code, sequence, position);
                        isSeen = code.both(isSeen, place.known);
                        code.when(isSeen, [&] {

@@ -39,8 +39,7 @@ void CacheRows::copyKey(CodeBuilder &code, Place place, Value head, Value rows, 
   });
 }
 
-void CacheRows::copyValue(CodeBuilder &code, Place place, Value head, Value rows,
-                          Value row) const {
+void CacheRows::copyValue(CodeBuilder &code, Place place, Value head, Value rows, Value row) const {
   int64_t keys = type.getKvHeads() * type.getKeyDim() * type.getBlock();
   Value slot = code.add(code.mul(head, type.getBlock()), place.slot);
   copy(code, place.block, code.add(code.mul(slot, type.getValueDim()), keys), type.getValueDim(),

@@ -1,4 +1,5 @@
-//===- CacheRows.h - single rows of a paged cache ----------------------------------------------===//
+//===- CacheRows.h - single rows of a paged cache
+//----------------------------------------------===//
 
 #ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H
 #define MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H
@@ -30,8 +31,7 @@ public:
   Value loadSharedKey(CodeBuilder &code, Place place, Value head, Value i) const;
 
 private:
-  void copy(CodeBuilder &code, Value block, Value first, int64_t size, Value rows,
-            Value row) const;
+  void copy(CodeBuilder &code, Value block, Value first, int64_t size, Value rows, Value row) const;
 
   moe::CacheType type;
   Value memory, blockTable;

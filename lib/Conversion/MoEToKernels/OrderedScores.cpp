@@ -30,14 +30,15 @@ Value mlir::moec::findThreshold(CodeBuilder &code, int64_t rank,
   // The bits of the result from the highest on, with the sign's turned around.
   Location loc = code.getLoc();
   Value sign = code.int32(INT32_MIN);
-  Value found = code.loop(
-      code.index(0), code.index(32), 1, {code.int32(0)},
-      [&](Value i, ValueRange carried) -> SmallVector<Value> {
-        Value bit = arith::ShRUIOp::create(code, loc, sign, code.toInt32(i));
-        Value tried = arith::OrIOp::create(code, loc, carried[0], bit);
-        Value count = countAtLeast(arith::XOrIOp::create(code, loc, tried, sign));
-        Value isReached = code.compare(arith::CmpIPredicate::sge, count, code.int32(rank));
-        return {code.select(isReached, tried, carried[0])};
-      })[0];
+  Value found = code.loop(code.index(0), code.index(32), 1, {code.int32(0)},
+                          [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                            Value bit = arith::ShRUIOp::create(code, loc, sign, code.toInt32(i));
+                            Value tried = arith::OrIOp::create(code, loc, carried[0], bit);
+                            Value count =
+                                countAtLeast(arith::XOrIOp::create(code, loc, tried, sign));
+                            Value isReached =
+                                code.compare(arith::CmpIPredicate::sge, count, code.int32(rank));
+                            return {code.select(isReached, tried, carried[0])};
+                          })[0];
   return arith::XOrIOp::create(code, loc, found, sign);
 }

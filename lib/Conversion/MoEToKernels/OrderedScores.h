@@ -10,12 +10,13 @@ namespace mlir::moec {
 /// Below every score's integer. The largest one is that of infinity, to which one can be added.
 inline constexpr int64_t lowestOrder = INT32_MIN;
 
-/// f32 scores, a scalar or a vector, as i32 that compare (signed) like them: -0 like 0, NaN like -inf.
+/// f32 scores, a scalar or a vector, as i32 that compare (signed) like them: -0 like 0, NaN like
+/// -inf.
 Value orderOfScores(CodeBuilder &code, Value scores);
 
 /// The `rank`-th largest of integers of which at least `rank` are above lowestOrder, where
-/// `countAtLeast(x)` says how many are at least x; both are i32. Found bit by bit, so that no number
-/// of equal ones is special.
+/// `countAtLeast(x)` says how many are at least x; both are i32. Found bit by bit, so that no
+/// number of equal ones is special.
 Value findThreshold(CodeBuilder &code, int64_t rank, function_ref<Value(Value)> countAtLeast);
 
 } // namespace mlir::moec

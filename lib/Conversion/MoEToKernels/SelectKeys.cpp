@@ -1,9 +1,9 @@
 //===- SelectKeys.cpp - strategy that scores index keys and keeps the best --------------------===//
 //
-// A workgroup takes one token. Keys are scored in panels of a vector's lanes, each key's sum from the
-// first element and the first head on, so that a score depends on the token and the key alone. The
-// best keys so far are candidates, in the order of their positions; when there is no room for more,
-// the top_k largest stay.
+// A workgroup takes one token. Keys are scored in panels of a vector's lanes, each key's sum from
+// the first element and the first head on, so that a score depends on the token and the key alone.
+// The best keys so far are candidates, in the order of their positions; when there is no room for
+// more, the top_k largest stay.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@ struct SelectKeysScratch {
   SelectKeysScratch(moe::SelectKeysOp op, int64_t lanes, ScratchAllocator allocator)
       : capacity(2 * std::max<int64_t>(op.getTopK(), 128)) {
     Type f32 = Float32Type::get(op.getContext()), i32 = IntegerType::get(op.getContext(), 32);
-    int64_t heads = op.getQuery().getType().getDimSize(1), dim = op.getQuery().getType().getDimSize(2);
+    int64_t heads = op.getQuery().getType().getDimSize(1),
+            dim = op.getQuery().getType().getDimSize(2);
     query = allocator.allocate({heads, dim}, f32);
     weights = allocator.allocate({heads}, f32);
     panel = allocator.allocate({dim, lanes}, f32);
@@ -35,11 +36,11 @@ struct SelectKeysScratch {
 
   int64_t capacity; ///< most candidates
   int64_t bytes;
-  Value query;      ///< f32 [heads][dim]
-  Value weights;    ///< f32 [heads], times the scale
-  Value panel;      ///< f32 [dim][lanes]: keys, transposed
-  Value order;      ///< i32: candidates' scores as integers of the same order
-  Value positions;  ///< i32: candidates' positions
+  Value query;     ///< f32 [heads][dim]
+  Value weights;   ///< f32 [heads], times the scale
+  Value panel;     ///< f32 [dim][lanes]: keys, transposed
+  Value order;     ///< i32: candidates' scores as integers of the same order
+  Value positions; ///< i32: candidates' positions
 };
 
 class SelectKeysKernel {
@@ -74,19 +75,18 @@ private:
   void writeBest() {
     loadQuery();
     Value room = code.index(scratch.capacity);
-    Value count =
-        code.loop(code.index(0), end, lanes, {code.index(0)},
-                  [&](Value first, ValueRange carried) -> SmallVector<Value> {
-                    Value isFull = code.compare(arith::CmpIPredicate::sgt,
-                                                code.add(carried[0], lanes), room);
-                    Value before = code.choose(
-                        isFull, {code.getIndexType()},
-                        [&]() -> SmallVector<Value> { return {keepBest(carried[0])}; },
-                        [&]() -> SmallVector<Value> { return {carried[0]}; })[0];
-                    addPanel(first, before);
-                    Value added = code.minimum(code.index(lanes), code.sub(end, first));
-                    return {code.add(before, added)};
-                  })[0];
+    Value count = code.loop(code.index(0), end, lanes, {code.index(0)},
+                            [&](Value first, ValueRange carried) -> SmallVector<Value> {
+                              Value isFull = code.compare(arith::CmpIPredicate::sgt,
+                                                          code.add(carried[0], lanes), room);
+                              Value before = code.choose(
+                                  isFull, {code.getIndexType()},
+                                  [&]() -> SmallVector<Value> { return {keepBest(carried[0])}; },
+                                  [&]() -> SmallVector<Value> { return {carried[0]}; })[0];
+                              addPanel(first, before);
+                              Value added = code.minimum(code.index(lanes), code.sub(end, first));
+                              return {code.add(before, added)};
+                            })[0];
     keepBest(count);
     code.loop(0, topK, 1, [&](Value i) {
       code.storeInt(code.loadInt(scratch.positions, i), result, {token, i});
@@ -104,8 +104,8 @@ private:
     });
   }
 
-  /// Scores the keys at [first, first + lanes) and stores them behind `count` candidates; those from
-  /// the sequence's end on are not counted by the caller.
+  /// Scores the keys at [first, first + lanes) and stores them behind `count` candidates; those
+  /// from the sequence's end on are not counted by the caller.
   void addPanel(Value first, Value count) {
     code.loop(0, lanes, 1, [&](Value i) { loadKey(code.add(first, i), i); });
     Value scores = code.floatSplat(0, lanes);
@@ -125,8 +125,7 @@ private:
   /// A key as a column of the panel; zeros where there is none.
   void loadKey(Value position, Value column) {
     CacheRows::Place place = cache.find(code, sequence, position);
-    Value exists =
-        code.both(place.known, code.compare(arith::CmpIPredicate::slt, position, end));
+    Value exists = code.both(place.known, code.compare(arith::CmpIPredicate::slt, position, end));
     Value zero = code.index(0);
     code.choose(
         exists,
@@ -150,8 +149,7 @@ private:
                     Value keys = code.loadFloats(scratch.panel, {i, zero}, lanes);
                     SmallVector<Value> sums;
                     for (int64_t head = 0; head < count; ++head) {
-                      Value element =
-                          code.loadFloat(scratch.query, {code.add(firstHead, head), i});
+                      Value element = code.loadFloat(scratch.query, {code.add(firstHead, head), i});
                       sums.push_back(code.fma(code.broadcast(element, lanes), keys, carried[head]));
                     }
                     return sums;
@@ -160,8 +158,8 @@ private:
       // Not a maximum: NaN has to stay.
       Value isNegative = code.compare(arith::CmpFPredicate::OLT, product, zeros);
       Value weight = code.loadFloat(scratch.weights, code.add(firstHead, head));
-      scores = code.fma(code.broadcast(weight, lanes), code.select(isNegative, zeros, product),
-                        scores);
+      scores =
+          code.fma(code.broadcast(weight, lanes), code.select(isNegative, zeros, product), scores);
     }
     return scores;
   }
@@ -170,20 +168,19 @@ private:
   Value keepBest(Value count) {
     // Comparisons take whole vectors; what is behind the candidates must not count.
     code.storeInts(code.intSplat(lowestOrder, lanes), scratch.order, count);
-    Value threshold = findThreshold(code, topK, [&](Value candidate) {
-      return countAtLeast(count, candidate);
-    });
+    Value threshold =
+        findThreshold(code, topK, [&](Value candidate) { return countAtLeast(count, candidate); });
     Value above = countAtLeast(count, code.add(threshold, code.int32(1)));
-    // Of candidates at the threshold the first ones stay. A candidate never moves up, so that each is
-    // read before its place is written.
+    // Of candidates at the threshold the first ones stay. A candidate never moves up, so that each
+    // is read before its place is written.
     Value allowed = code.sub(code.int32(topK), above);
     code.loop(code.index(0), count, 1, {code.index(0), allowed},
               [&](Value i, ValueRange carried) -> SmallVector<Value> {
                 Value order = code.loadInt(scratch.order, i);
                 Value isAbove = code.compare(arith::CmpIPredicate::sgt, order, threshold);
-                Value isAt = code.both(
-                    code.compare(arith::CmpIPredicate::eq, order, threshold),
-                    code.compare(arith::CmpIPredicate::sgt, carried[1], code.int32(0)));
+                Value isAt =
+                    code.both(code.compare(arith::CmpIPredicate::eq, order, threshold),
+                              code.compare(arith::CmpIPredicate::sgt, carried[1], code.int32(0)));
                 Value stays = arith::OrIOp::create(code, code.getLoc(), isAbove, isAt);
                 code.when(stays, [&] {
                   code.storeInt(order, scratch.order, carried[0]);
@@ -200,14 +197,14 @@ private:
   Value countAtLeast(Value count, Value least) {
     Value wanted = code.broadcast(least, lanes), ones = code.intSplat(1, lanes),
           zeros = code.intSplat(0, lanes);
-    Value counts = code.loop(code.index(0), count, lanes, {zeros},
-                             [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                               Value order = code.loadInts(scratch.order, i, lanes);
-                               Value counted = code.select(
-                                   code.compare(arith::CmpIPredicate::sge, order, wanted), ones,
-                                   zeros);
-                               return {code.add(carried[0], counted)};
-                             })[0];
+    Value counts =
+        code.loop(code.index(0), count, lanes, {zeros},
+                  [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                    Value order = code.loadInts(scratch.order, i, lanes);
+                    Value counted = code.select(
+                        code.compare(arith::CmpIPredicate::sge, order, wanted), ones, zeros);
+                    return {code.add(carried[0], counted)};
+                  })[0];
     return code.sumLanes(counts);
   }
 

@@ -23,19 +23,19 @@ struct SelectCase {
   std::string getText(std::string tokens, bool isCUDA) const {
     auto number = [](int64_t value) { return std::to_string(value); };
     KernelText text;
-    text.inputs = {
-        tensorArgument(tokens + "x" + number(heads) + "x" + number(dim) + "x" + type),
-        tensorArgument(tokens + "x" + number(heads) + "xf32"),
-        {"memref<?x" + number(getBlockElements()) + "x" + type + ">",
-         "!moe.cache<kv_heads = 1, key_dim = " + number(dim) + ", value_dim = 0, block = " +
-             number(block) + ", " + type + ", shared>"},
-        tensorArgument(tokens + "xi32"),
-        tensorArgument(tokens + "xi32"),
-        tensorArgument("?x?xi32")};
+    text.inputs = {tensorArgument(tokens + "x" + number(heads) + "x" + number(dim) + "x" + type),
+                   tensorArgument(tokens + "x" + number(heads) + "xf32"),
+                   {"memref<?x" + number(getBlockElements()) + "x" + type + ">",
+                    "!moe.cache<kv_heads = 1, key_dim = " + number(dim) +
+                        ", value_dim = 0, block = " + number(block) + ", " + type + ", shared>"},
+                   tensorArgument(tokens + "xi32"),
+                   tensorArgument(tokens + "xi32"),
+                   tensorArgument("?x?xi32")};
     text.outputs = {tensorArgument(tokens + "x" + number(topK) + "xi32")};
-    text.op = "%r0 = moe.select_keys %0 weights(%1) over %2 at (%3, %4, %5) {top_k = " +
-              number(topK) + ", scale = " + std::to_string(scale) + ", strategy = \"" +
-              (isCUDA ? "cuda" : "cpu") + ".select_keys\"} : ";
+    text.op =
+        "%r0 = moe.select_keys %0 weights(%1) over %2 at (%3, %4, %5) {top_k = " + number(topK) +
+        ", scale = " + std::to_string(scale) + ", strategy = \"" + (isCUDA ? "cuda" : "cpu") +
+        ".select_keys\"} : ";
     for (int i = 0; i < 6; ++i)
       text.op += (i ? ", " : "") + text.inputs[i].value;
     text.op += " -> " + text.outputs[0].value;
@@ -163,7 +163,8 @@ protected:
 TEST_P(SelectKeys, FewerKeysThanWantedAndMore) {
   compile({});
   for (int64_t context = 1; context <= 12; ++context)
-    check({{keys(context), std::min(context, tokens(context))}}, integers(7 * shape.heads * shape.dim), integers(41));
+    check({{keys(context), std::min(context, tokens(context))}},
+          integers(7 * shape.heads * shape.dim), integers(41));
 }
 
 TEST_P(SelectKeys, SizesOfEveryKind) {

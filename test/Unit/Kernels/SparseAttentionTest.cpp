@@ -1,5 +1,5 @@
-// Attention over rows that hold keys and values, and over listed positions, on both targets, against
-// double precision; its bits against themselves in other company.
+// Attention over rows that hold keys and values, and over listed positions, on both targets,
+// against double precision; its bits against themselves in other company.
 
 #include "AttentionReference.h"
 

@@ -27,7 +27,9 @@ SmallVector<Value> LaneRows::loadRow(PagedCache::Place place, int64_t size,
       isThere = code.both(isThere, code.isWithin(i, code.index(size)));
     parts.push_back(code.choose(
         isThere, {vector},
-        [&]() -> SmallVector<Value> { return {loadWide({place.block, getIndex(i)})}; },
+        [&]() -> SmallVector<Value> {
+          return {loadWide({place.block, getIndex(i)})};
+        },
         [&]() -> SmallVector<Value> { return {code.floatSplat(0, layout.width)}; })[0]);
   }
   return parts;

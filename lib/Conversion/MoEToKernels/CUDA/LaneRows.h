@@ -8,15 +8,16 @@
 
 namespace mlir::moec {
 
-/// How a row lies over lanes: `lanes` of them hold it together, `width` neighbours each, and again for
-/// each part of a longer row.
+/// How a row lies over lanes: `lanes` of them hold it together, `width` neighbours each, and again
+/// for each part of a longer row.
 struct LaneLayout {
   int64_t lanes, width;
 
   int64_t getPartSize() const { return lanes * width; }
   int64_t countParts(int64_t size) const { return llvm::divideCeil(size, getPartSize()); }
 
-  /// Eight lanes with whole 16-byte accesses where rows allow it; else the warp, element by element.
+  /// Eight lanes with whole 16-byte accesses where rows allow it; else the warp, element by
+  /// element.
   static LaneLayout get(moe::CacheType type) {
     LaneLayout wide = {8, 8};
     bool fits = type.getKeyDim() % wide.getPartSize() == 0 &&
@@ -39,8 +40,8 @@ public:
 
   /// The first element of this lane's part `part`.
   Value getElement(int64_t part) const;
-  /// The parts of a row of `size` elements at index getIndex(i) of the cache; zeros where the place is
-  /// unknown or the row has ended.
+  /// The parts of a row of `size` elements at index getIndex(i) of the cache; zeros where the place
+  /// is unknown or the row has ended.
   SmallVector<Value> loadRow(PagedCache::Place place, int64_t size,
                              function_ref<Value(Value i)> getIndex) const;
   /// Part `part` of a row of `size` elements of another memory, as f32.

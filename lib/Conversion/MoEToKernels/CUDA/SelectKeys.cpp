@@ -1,7 +1,7 @@
 //===- SelectKeys.cpp - a block scores one token's index keys and keeps the best --------------===//
 //
-// Groups of lanes take keys in turn. The best keys so far are candidates in shared memory, in the order
-// of their positions; when there is no room for more, the top_k largest stay.
+// Groups of lanes take keys in turn. The best keys so far are candidates in shared memory, in the
+// order of their positions; when there is no room for more, the top_k largest stay.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -63,8 +63,7 @@ private:
                                   [&]() -> SmallVector<Value> { return {keepBest(carried[0])}; },
                                   [&]() -> SmallVector<Value> { return {carried[0]}; })[0];
                               addKeys(first, before);
-                              Value added =
-                                  code.minimum(code.index(step), code.sub(end, first));
+                              Value added = code.minimum(code.index(step), code.sub(end, first));
                               return {code.add(before, added)};
                             })[0];
     keepBest(count);
@@ -73,7 +72,8 @@ private:
     });
   }
 
-  /// Scores a key for each group from position `first` on and stores them behind `count` candidates.
+  /// Scores a key for each group from position `first` on and stores them behind `count`
+  /// candidates.
   void addKeys(Value first, Value count) {
     Value position = code.add(first, rows.getGroup());
     Value isThere = code.compare(arith::CmpIPredicate::slt, position, end);
@@ -89,16 +89,15 @@ private:
           Value products = code.floatSplat(0, rows.getLayout().width);
           for (auto [part, elements] : llvm::enumerate(key))
             products = code.fma(elements, rows.loadPart(query, {token, head}, part, dim), products);
-          Value product =
-              code.sumOverLanes(code.sumLanes(products), rows.getLayout().lanes);
+          Value product = code.sumOverLanes(code.sumLanes(products), rows.getLayout().lanes);
           // Not a maximum: NaN has to stay.
           Value isNegative = code.compare(arith::CmpFPredicate::OLT, product, zero);
           Value weight = code.mul(code.loadFloat(weights, {token, head}), scale);
           return {code.fma(weight, code.select(isNegative, zero, product), carried[0])};
         })[0];
-    Value isFirst = code.compare(arith::CmpIPredicate::eq,
-                                 code.remainder(code.lane(), rows.getLayout().lanes),
-                                 code.index(0));
+    Value isFirst =
+        code.compare(arith::CmpIPredicate::eq, code.remainder(code.lane(), rows.getLayout().lanes),
+                     code.index(0));
     code.when(code.both(isFirst, isThere), [&] {
       Value candidate = code.add(count, rows.getGroup());
       code.storeInt(orderOfScores(code, score), order, candidate);
@@ -109,8 +108,8 @@ private:
   /// Keeps the top_k best of `count` candidates, which are more; returns top_k.
   Value keepBest(Value count) {
     code.barrier();
-    Value threshold = findThreshold(
-        code, topK, [&](Value least) { return countAtLeast(count, least); });
+    Value threshold =
+        findThreshold(code, topK, [&](Value least) { return countAtLeast(count, least); });
     Value above = countAtLeast(count, code.add(threshold, code.int32(1)));
     // Of candidates at the threshold the first ones stay.
     Value left = code.sub(code.int32(topK), above);
@@ -141,23 +140,27 @@ private:
     return total;
   }
 
-  /// Moves those of the `threads` candidates from `first` on that stay behind the `kept` ones before
-  /// them. All are read before any is written, and none moves up. Returns how many are kept then, and
-  /// how many at the threshold may follow.
+  /// Moves those of the `threads` candidates from `first` on that stay behind the `kept` ones
+  /// before them. All are read before any is written, and none moves up. Returns how many are kept
+  /// then, and how many at the threshold may follow.
   SmallVector<Value> moveCandidates(Value first, Value count, Value threshold, Value kept,
                                     Value left) {
     Location loc = code.getLoc();
     Value i = code.add(first, code.thread()), none = code.int32(lowestOrder);
     SmallVector<Value> candidate = code.choose(
         code.isWithin(i, count), {code.getI32Type(), code.getI32Type()},
-        [&]() -> SmallVector<Value> { return {code.loadInt(order, i), code.loadInt(places, i)}; },
-        [&]() -> SmallVector<Value> { return {none, none}; });
+        [&]() -> SmallVector<Value> {
+          return {code.loadInt(order, i), code.loadInt(places, i)};
+        },
+        [&]() -> SmallVector<Value> {
+          return {none, none};
+        });
     Value isAbove = code.compare(arith::CmpIPredicate::sgt, candidate[0], threshold);
     Value isAt = code.compare(arith::CmpIPredicate::eq, candidate[0], threshold);
     // Both are counted in one number, those at the threshold in its upper half.
     constexpr int64_t half = 1 << 16;
-    Value mine = code.select(isAbove, code.int32(1),
-                             code.select(isAt, code.int32(half), code.int32(0)));
+    Value mine =
+        code.select(isAbove, code.int32(1), code.select(isAt, code.int32(half), code.int32(0)));
     Value upToMine = sumUp(mine);
     Value all = code.loadInt(sums, code.index(threads - 1));
     Value before = code.sub(upToMine, mine);
