@@ -53,7 +53,7 @@ help() {
 { echo "$note"; echo
   echo "# The command line"
   help ""
-  for command in compile run eval bench inspect tokenize; do help "$command"; done
+  for command in compile run eval bench verify inspect tokenize; do help "$command"; done
 } > "$work/command-line.md"
 
 # Trailing blanks of generated text are noise in every diff.

@@ -206,6 +206,8 @@ Segment Segmentation::getPrefix(const Segment &segment, Operation *last) const {
   Segment prefix{segment.name, segment.layer, {}, {}, {}};
   for (Operation *op : segment.ops) {
     prefix.ops.push_back(op);
+    if (llvm::is_contained(segment.choices, op))
+      prefix.choices.push_back(op);
     if (op == last)
       break;
   }
