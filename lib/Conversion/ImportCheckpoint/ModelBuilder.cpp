@@ -384,6 +384,15 @@ Value ModelBuilder::headLinear(StringRef name, Value input, Value weight) {
                                    /*transposed=*/false);
 }
 
+Value ModelBuilder::repeatHead(StringRef name, Value input, int64_t heads) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<OpFoldResult> sizes = {tokenCount, builder.getIndexAttr(heads),
+                                     builder.getIndexAttr(type.getDimSize(1))};
+  Value empty = tensor::EmptyOp::create(builder, at(name), sizes, type.getElementType());
+  return linalg::BroadcastOp::create(builder, at(name), input, empty, ArrayRef<int64_t>{1})
+      ->getResult(0);
+}
+
 Value ModelBuilder::sigmoidGate(StringRef name, Value input, Value gate) {
   auto type = cast<RankedTensorType>(input.getType());
   Value empty = tensor::EmptyOp::create(
