@@ -27,4 +27,4 @@ with torch.no_grad():
     result = model(tokens[None], output_hidden_states=True, use_cache=False)
 tensors = {f"hidden.{n}": state[0].float().contiguous() for n, state in enumerate(result.hidden_states[:-1])}
 save_file({"tokens": tokens.int(), "logits": result.logits[0].float().contiguous(), **tensors}, arguments.out)
-print(f"{arguments.out}: {len(tokens)} tokens, {len(tensors) - 1} layers, logits {result.logits.std():.3f}")
+print(f"{arguments.out}: {len(tokens)} tokens, {len(tensors)} residual streams, logits {result.logits.std():.3f}")

@@ -1,6 +1,7 @@
 #include "moec/Compiler/Compiler.h"
 
 #include "moec/Compiler/RunPasses.h"
+#include "moec/Compiler/Segments.h"
 #include "moec/Conversion/CompileKernels.h"
 #include "moec/Conversion/ExportBundle.h"
 #include "moec/Target/TargetDescription.h"
@@ -47,7 +48,7 @@ private:
   LogicalResult lower(ModuleOp module);
   LogicalResult runPhase(ModuleOp module, Phase phase);
   LogicalResult dump(ModuleOp module, Phase phase);
-  LogicalResult writeText(ModuleOp module, StringRef path);
+  LogicalResult writeText(ModuleOp module, Phase phase, StringRef path);
 
   const CompileOptions &options;
   MLIRContext &context;
@@ -108,13 +109,32 @@ FailureOr<OwningOpRef<ModuleOp>> Compilation::readInput() {
   return module;
 }
 
+/// The text of phase moe keeps what the model calls its ops, which is what `moec verify` calls them. Other locations, of files,
+/// are left out: they say where a text once lay.
+static void printWithNames(ModuleOp module, llvm::raw_ostream &stream) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  auto keep = [](Location location) -> Location {
+    std::string name = getLocationName(location);
+    if (name.empty())
+      return UnknownLoc::get(location.getContext());
+    return NameLoc::get(StringAttr::get(location.getContext(), name));
+  };
+  copy->walk([&](Operation *op) {
+    op->setLoc(keep(op->getLoc()));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          argument.setLoc(keep(argument.getLoc()));
+  });
+  copy->print(stream, OpPrintingFlags().enableDebugInfo());
+}
+
 LogicalResult Compilation::embedReferenceText(ModuleOp module) {
   if (module->hasAttr(referenceTextAttr))
     return success();
   std::string text;
   llvm::raw_string_ostream stream(text);
-  // With locations: they are what errors and `moec verify` call the ops.
-  module.print(stream, OpPrintingFlags().enableDebugInfo());
+  printWithNames(module, stream);
   auto type =
       RankedTensorType::get({static_cast<int64_t>(text.size())}, IntegerType::get(&context, 8));
   AsmResourceBlob blob =
@@ -164,13 +184,16 @@ LogicalResult Compilation::dump(ModuleOp module, Phase phase) {
       std::to_string(static_cast<int>(phase) + 1) + "-" + getPhaseName(phase).str() + ".mlir";
   SmallString<256> path(options.dumpFolder);
   llvm::sys::path::append(path, name);
-  return writeText(module, path);
+  return writeText(module, phase, path);
 }
 
-LogicalResult Compilation::writeText(ModuleOp module, StringRef path) {
+LogicalResult Compilation::writeText(ModuleOp module, Phase phase, StringRef path) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module.print(stream);
+  if (phase == Phase::Moe)
+    printWithNames(module, stream);
+  else
+    module.print(stream);
   text += "\n";
   if (path == "-") {
     llvm::outs() << text;
@@ -202,7 +225,7 @@ LogicalResult Compilation::run() {
     if (failed(runPhase(module, Phase::Moe)))
       return failure();
     if (options.to == Phase::Moe)
-      return writeText(module, options.output);
+      return writeText(module, Phase::Moe, options.output);
     if (failed(embedReferenceText(module)))
       return failure();
   }
@@ -216,7 +239,7 @@ LogicalResult Compilation::run() {
     if (failed(described) || failed(lower(*copy)))
       return failure();
     if (options.to != Phase::Bundle)
-      return writeText(*copy, options.output);
+      return writeText(*copy, options.to, options.output);
     FailureOr<std::string> code = described->isCUDA() ? compileToPTX(*copy, *described)
                                                       : compileToSharedObject(*copy, *described);
     if (failed(code) && options.from != Phase::Target)

@@ -80,7 +80,8 @@ void Segmentation::cut() {
     if (auto weight = dyn_cast<moe::WeightOp>(op))
       return parseLayer(weight.getName());
     for (Value value : getReadValues(op))
-      if (auto found = layerOfCopied.find(value.getDefiningOp()); found != layerOfCopied.end() && found->second)
+      if (auto found = layerOfCopied.find(value.getDefiningOp());
+          found != layerOfCopied.end() && found->second)
         return found->second;
     return std::nullopt;
   };
@@ -107,7 +108,8 @@ void Segmentation::cut() {
   // What follows the last layer's last op that is named after it.
   Segment head{"head", std::nullopt, {}, {}, {}};
   if (current.layer) {
-    // Sums without a name, such as the last residual one in a program whose names are lost, belong to what they follow.
+    // Sums without a name, such as the last residual one in a program whose names are lost, belong
+    // to what they follow.
     while (named < current.ops.size() && current.ops[named]->hasTrait<OpTrait::Elementwise>() &&
            getLocationName(current.ops[named]->getLoc()).empty())
       ++named;
@@ -121,21 +123,24 @@ void Segmentation::cut() {
   finish();
 }
 
-/// A cache that several segments use makes one of them and of all between: none of them could be run without the other.
+/// A cache that several segments use makes one of them and of all between: none of them could be
+/// run without the other.
 void Segmentation::mergeSharedStates() {
   for (BlockArgument argument : step.getArguments()) {
     if (!isa<moe::CacheType, moe::StateType>(argument.getType()))
       continue;
     std::optional<size_t> first, last;
     for (auto [index, segment] : llvm::enumerate(segments))
-      if (llvm::any_of(segment.ops, [&](Operation *op) { return getReadValues(op).contains(argument); })) {
+      if (llvm::any_of(segment.ops,
+                       [&](Operation *op) { return getReadValues(op).contains(argument); })) {
         first = first.value_or(index);
         last = index;
       }
     if (first == last)
       continue;
     Segment &merged = segments[*first];
-    merged.name = "layers " + std::to_string(merged.layer.value_or(0)) + " to " + std::to_string(segments[*last].layer.value_or(0));
+    merged.name = "layers " + std::to_string(merged.layer.value_or(0)) + " to " +
+                  std::to_string(segments[*last].layer.value_or(0));
     for (size_t index = *first + 1; index <= *last; ++index)
       merged.ops.insert(merged.ops.end(), segments[index].ops.begin(), segments[index].ops.end());
     merged.layer = segments[*last].layer; // what it gives is that layer's
@@ -149,8 +154,12 @@ static bool isChoice(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && test(tensor.getElementType());
   };
-  return llvm::any_of(op->getResultTypes(), [&](Type type) { return isTensorOf(type, [](Type t) { return t.isInteger(); }); }) &&
-         llvm::any_of(op->getOperandTypes(), [&](Type type) { return isTensorOf(type, [](Type t) { return isa<FloatType>(t); }); });
+  return llvm::any_of(
+             op->getResultTypes(),
+             [&](Type type) { return isTensorOf(type, [](Type t) { return t.isInteger(); }); }) &&
+         llvm::any_of(op->getOperandTypes(), [&](Type type) {
+           return isTensorOf(type, [](Type t) { return isa<FloatType>(t); });
+         });
 }
 
 void Segmentation::findResults() {
@@ -166,7 +175,8 @@ void Segmentation::findResults() {
           if (inside.contains(ancestor) || (isCopied(ancestor) && !isa<tensor::DimOp>(ancestor)))
             continue;
           if (isa<tensor::DimOp>(ancestor) &&
-              llvm::all_of(ancestor->getUsers(), [&](Operation *each) { return inside.contains(each); }))
+              llvm::all_of(ancestor->getUsers(),
+                           [&](Operation *each) { return inside.contains(each); }))
             continue;
           segment.results.push_back(result);
           break;
@@ -186,8 +196,9 @@ FailureOr<Segmentation> Segmentation::create(func::FuncOp step) {
   for (const Segment &segment : result.segments)
     for (Value value : segment.results)
       if (!isa<RankedTensorType>(value.getType()))
-        return emitError(value.getLoc()) << segment.name << " gives a value of type " << value.getType()
-                                         << " to what follows it; only tensors can be compared";
+        return emitError(value.getLoc())
+               << segment.name << " gives a value of type " << value.getType()
+               << " to what follows it; only tensors can be compared";
   return result;
 }
 
@@ -218,7 +229,8 @@ Segment Segmentation::getPrefix(const Segment &segment, Operation *last) const {
 // Functions of their own
 //===------------------------------------------------------------------------------------------===//
 
-ArrayAttr Segmentation::nameDims(Value value, SymbolicDims &dims, std::vector<std::pair<AffineExpr, std::string>> &named) const {
+ArrayAttr Segmentation::nameDims(Value value, SymbolicDims &dims,
+                                 std::vector<std::pair<AffineExpr, std::string>> &named) const {
   SmallVector<Attribute> texts;
   auto type = cast<RankedTensorType>(value.getType());
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
@@ -232,8 +244,8 @@ ArrayAttr Segmentation::nameDims(Value value, SymbolicDims &dims, std::vector<st
     } else if (sum && sum.getKind() == AffineExprKind::Add && isa<AffineSymbolExpr>(sum.getLHS()) &&
                isa<AffineConstantExpr>(sum.getRHS())) {
       int64_t constant = cast<AffineConstantExpr>(sum.getRHS()).getValue();
-      text = dims.getSymbols()[cast<AffineSymbolExpr>(sum.getLHS()).getPosition()] + (constant < 0 ? " - " : " + ") +
-             std::to_string(std::abs(constant));
+      text = dims.getSymbols()[cast<AffineSymbolExpr>(sum.getLHS()).getPosition()] +
+             (constant < 0 ? " - " : " + ") + std::to_string(std::abs(constant));
     } else {
       // A size of its own; equal expressions stay equal.
       for (auto &[known, name] : named)
@@ -249,7 +261,8 @@ ArrayAttr Segmentation::nameDims(Value value, SymbolicDims &dims, std::vector<st
   return ArrayAttr::get(step.getContext(), texts);
 }
 
-FailureOr<SegmentProgram> Segmentation::extract(const Segment &segment, ArrayRef<Value> results) const {
+FailureOr<SegmentProgram> Segmentation::extract(const Segment &segment,
+                                                ArrayRef<Value> results) const {
   // The ops, with what they need copied.
   DenseSet<Operation *> wanted;
   SmallVector<Operation *> pending(segment.ops.begin(), segment.ops.end());
@@ -294,7 +307,8 @@ FailureOr<SegmentProgram> Segmentation::extract(const Segment &segment, ArrayRef
     argumentTypes.push_back(value.getType());
   for (Value value : results)
     resultTypes.push_back(value.getType());
-  auto function = func::FuncOp::create(builder, step.getLoc(), "segment", builder.getFunctionType(argumentTypes, resultTypes));
+  auto function = func::FuncOp::create(builder, step.getLoc(), "segment",
+                                       builder.getFunctionType(argumentTypes, resultTypes));
   function->setAttr("moe.entry", builder.getUnitAttr());
   Block *body = function.addEntryBlock();
   IRMapping mapping;
@@ -338,7 +352,8 @@ SmallVector<Value> Segmentation::getComputedValues(const Segment &segment) const
     if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
       continue;
     for (Value result : op->getResults())
-      if (auto type = dyn_cast<RankedTensorType>(result.getType()); type && type.getElementType().isIntOrFloat())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType());
+          type && type.getElementType().isIntOrFloat())
         values.push_back(result);
   }
   return values;

@@ -66,7 +66,8 @@ private:
   Status makeTokens();
   Status runBundle();
   // Logits by step with the file's, or else the reference's.
-  Comparison compareLogits(const Verifier &verifier, const std::vector<std::vector<double>> &actual);
+  Comparison compareLogits(const Verifier &verifier,
+                           const std::vector<std::vector<double>> &actual);
 
   const VerifyCommand &command;
   mlir::MLIRContext context;
@@ -85,8 +86,9 @@ private:
 Status VerifyRun::openPrograms() {
   const moec::bundle::LanguageModel &language = bundle->manifest().language_model();
   if (language.reference().empty())
-    return {ErrorCode::Unsupported, "the bundle holds no program for the interpreter, which verifying needs", bundle->path(),
-            "compile the model again from its checkpoint or ONNX file"};
+    return {ErrorCode::Unsupported,
+            "the bundle holds no program for the interpreter, which verifying needs",
+            bundle->path(), "compile the model again from its checkpoint or ONNX file"};
   MOERT_ASSIGN_OR_RETURN(std::string text, bundle->readFile(language.reference()));
   std::string place = bundle->path() + "/" + language.reference();
   MOERT_ASSIGN_OR_RETURN(compiled, openProgram(text, place, *bundle, "", context, diagnostics));
@@ -95,7 +97,8 @@ Status VerifyRun::openPrograms() {
     MOERT_ASSIGN_OR_RETURN(moert::File source, moert::File::open(place));
     MOERT_ASSIGN_OR_RETURN(text, source.readAll(std::uint64_t(1) << 30));
   }
-  MOERT_ASSIGN_OR_RETURN(reference, openProgram(text, place, *bundle, command.referenceWeights, context, diagnostics));
+  MOERT_ASSIGN_OR_RETURN(
+      reference, openProgram(text, place, *bundle, command.referenceWeights, context, diagnostics));
   return checkAlike(compiled, reference, place);
 }
 
@@ -105,7 +108,9 @@ Status VerifyRun::readFile() {
   std::int64_t layers = 0;
   for (const mlir::moec::Segment &segment : compiled.segments())
     layers = std::max(layers, segment.layer.value_or(-1) + 1);
-  MOERT_ASSIGN_OR_RETURN(file, readAgainstFile(command.against, bundle->manifest().language_model().vocabulary(), layers));
+  MOERT_ASSIGN_OR_RETURN(
+      file,
+      readAgainstFile(command.against, bundle->manifest().language_model().vocabulary(), layers));
   // What the program has to offer for the file's tensors.
   moert::Problems problems(command.against);
   for (const AgainstSequence &sequence : file)
@@ -122,19 +127,25 @@ Status VerifyRun::readFile() {
           width = mlir::ShapedType::getNumElements(type.getShape().drop_front());
       }
       if (!found)
-        problems.add(rows.name + ": the bundle's program has no such layer; it has " + std::to_string(layers));
+        problems.add(rows.name + ": the bundle's program has no such layer; it has " +
+                     std::to_string(layers));
       else if (width != static_cast<std::int64_t>(rows.width))
-        problems.add(rows.name + ": rows of " + std::to_string(rows.width) + " numbers, but the program's value after " +
-                     found->name + " has rows of " + std::to_string(width));
+        problems.add(rows.name + ": rows of " + std::to_string(rows.width) +
+                     " numbers, but the program's value after " + found->name + " has rows of " +
+                     std::to_string(width));
     }
-  return problems.toStatus(ErrorCode::InvalidData, "the file must be of the model that the bundle was compiled from");
+  return problems.toStatus(ErrorCode::InvalidData,
+                           "the file must be of the model that the bundle was compiled from");
 }
 
 Status VerifyRun::makeTokens() {
   const moec::bundle::LanguageModel &language = bundle->manifest().language_model();
   std::vector<std::vector<std::int32_t>> sequences;
   if (file.empty()) {
-    std::size_t longest = command.tokens ? command.tokens : level == Level::Smoke ? 12 : level == Level::Samples ? 48 : 80;
+    std::size_t longest = command.tokens            ? command.tokens
+                          : level == Level::Smoke   ? 12
+                          : level == Level::Samples ? 48
+                                                    : 80;
     if (language.maximum_tokens() != 0)
       longest = std::min<std::size_t>(longest, language.maximum_tokens());
     sequences = makeSequences(level, language.vocabulary(), longest, command.seed);
@@ -161,7 +172,8 @@ Status VerifyRun::makeTokens() {
 
 // The bundle's own code, from end to end.
 Status VerifyRun::runBundle() {
-  MOERT_ASSIGN_OR_RETURN(auto model, loadModel(bundle, command.threads, command.variant, command.device));
+  MOERT_ASSIGN_OR_RETURN(auto model,
+                         loadModel(bundle, command.threads, command.variant, command.device));
   target.name = model->variant();
   target.batchInvariant = bundle->manifest().language_model().batch_invariant();
   target.threads = command.threads;
@@ -187,23 +199,28 @@ Status VerifyRun::runBundle() {
   return {};
 }
 
-Comparison VerifyRun::compareLogits(const Verifier &verifier, const std::vector<std::vector<double>> &actual) {
+Comparison VerifyRun::compareLogits(const Verifier &verifier,
+                                    const std::vector<std::vector<double>> &actual) {
   mlir::moec::Segment whole = compiled.cut->getWhole();
   Comparison logits = verifier.makeComparison(whole, whole.results.front());
   bool isNarrow = logits.tolerance > 2 * outcome.tolerances.f32;
-  logits.tolerance = std::sqrt(logits.tolerance * logits.tolerance + outcome.tolerances.logits * outcome.tolerances.logits);
-  // A token that chooses another expert within rounding goes its own way from there on, and later tokens look at it.
+  logits.tolerance = std::sqrt(logits.tolerance * logits.tolerance +
+                               outcome.tolerances.logits * outcome.tolerances.logits);
+  // A token that chooses another expert within rounding goes its own way from there on, and later
+  // tokens look at it.
   logits.share = isNarrow && !whole.choices.empty() ? 0.5 : 1;
   std::size_t width = bundle->manifest().language_model().vocabulary();
   for (std::size_t step = 0; step < schedule.steps.size(); ++step) {
     std::vector<double> expected = toNumbers(verifier.logits(step));
     if (expected.size() != actual[step].size()) {
-      logits.wrongShape = "expected " + std::to_string(expected.size()) + " logits, found " + std::to_string(actual[step].size());
+      logits.wrongShape = "expected " + std::to_string(expected.size()) + " logits, found " +
+                          std::to_string(actual[step].size());
       return logits;
     }
     std::size_t row = 0;
     for (const Part &part : schedule.steps[step])
-      for (std::size_t token = allLogits ? part.begin : part.begin + part.count - 1; token < part.begin + part.count; ++token, ++row) {
+      for (std::size_t token = allLogits ? part.begin : part.begin + part.count - 1;
+           token < part.begin + part.count; ++token, ++row) {
         llvm::ArrayRef<double> theirs = llvm::ArrayRef(expected).slice(row * width, width);
         if (!file.empty() && file[part.sequence].logits) {
           const double *given = file[part.sequence].logits->row(token);
@@ -233,13 +250,16 @@ Result<Outcome> VerifyRun::run() {
   outcome.sequences = schedule.sequences.size();
   outcome.tokens = schedule.tokens();
   outcome.steps = schedule.steps.size();
-  outcome.tolerances = {command.toleranceF32, command.toleranceLogits, command.toleranceBF16, command.toleranceF16};
+  outcome.tolerances = {command.toleranceF32, command.toleranceLogits, command.toleranceBF16,
+                        command.toleranceF16};
 
   TemporaryFolder folder;
   if (folder.path().empty())
-    return Status(ErrorCode::InputOutput, "no temporary folder can be made", "TMPDIR", "name a folder that can be written to");
+    return Status(ErrorCode::InputOutput, "no temporary folder can be made", "TMPDIR",
+                  "name a folder that can be written to");
   SegmentCompiler compiler(target, folder.path(), diagnostics);
-  Verifier verifier(compiled, reference, schedule, file, outcome.tolerances, compiler, allLogits, diagnostics);
+  Verifier verifier(compiled, reference, schedule, file, outcome.tolerances, compiler, allLogits,
+                    diagnostics);
   MOERT_RETURN_IF_ERROR(verifier.prepare());
   Progress progress("verifying");
   std::size_t count = compiled.segments().size();
@@ -252,12 +272,13 @@ Result<Outcome> VerifyRun::run() {
   outcome.logits = compareLogits(verifier, bundleLogits);
   if (!outcome.firstDifferent() && !outcome.logits.agrees()) {
     MOERT_ASSIGN_OR_RETURN(auto fresh, verifier.runFreshProgram());
-    outcome.logitsNote =
-        compareLogits(verifier, fresh).agrees()
-            ? "The program compiled afresh agrees: the bundle's code was made from another program or by another version of the "
-              "compiler. Compile the model again."
-            : "The program compiled afresh differs, too: the fault is in what is compiled across layers, or rounding piles up "
-              "over the layers.";
+    outcome.logitsNote = compareLogits(verifier, fresh).agrees()
+                             ? "The program compiled afresh agrees: the bundle's code was made "
+                               "from another program or by another version of the "
+                               "compiler. Compile the model again."
+                             : "The program compiled afresh differs, too: the fault is in what is "
+                               "compiled across layers, or rounding piles up "
+                               "over the layers.";
   }
   return std::move(outcome);
 }

@@ -1,9 +1,11 @@
 //===- Segments.h - a step function cut into its layers -------------------------------------===//
 //
-// `moec verify` compares compiled code with a reference layer by layer, each layer with the reference's inputs. For that the
-// step function of phase moe is cut: what is named after layer N (by its location, such as "model.layers.3.mlp.router", or by
-// the weights that it reads) up to what is named after the next layer is one segment; what comes before is the embedding, what
-// comes after the head. Ops that depend on no token (weights, constants, sizes) belong to no segment: each gets its copy.
+// `moec verify` compares compiled code with a reference layer by layer, each layer with the
+// reference's inputs. For that the step function of phase moe is cut: what is named after layer N
+// (by its location, such as "model.layers.3.mlp.router", or by the weights that it reads) up to
+// what is named after the next layer is one segment; what comes before is the embedding, what comes
+// after the head. Ops that depend on no token (weights, constants, sizes) belong to no segment:
+// each gets its copy.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -22,10 +24,11 @@
 namespace mlir::moec {
 
 struct Segment {
-  std::string name; ///< "embedding", "layer 3", "layers 3 to 5", "head", or "program" where there are no layers
-  std::optional<int64_t> layer; ///< the last one
-  std::vector<Operation *> ops;  ///< of the step function, in its order
-  SmallVector<Value> results;    ///< that later segments read or the function returns
+  std::string name; ///< "embedding", "layer 3", "layers 3 to 5", "head", or "program" where there
+                    ///< are no layers
+  std::optional<int64_t> layer;     ///< the last one
+  std::vector<Operation *> ops;     ///< of the step function, in its order
+  SmallVector<Value> results;       ///< that later segments read or the function returns
   SmallVector<Operation *> choices; ///< ops that turn numbers into integers: routers
 };
 
@@ -45,7 +48,8 @@ public:
   /// All of the function as one segment.
   Segment getWhole() const;
 
-  /// The function `segment`, which computes `results` from what its ops read; its results are called "r0", "r1", ...
+  /// The function `segment`, which computes `results` from what its ops read; its results are
+  /// called "r0", "r1", ...
   FailureOr<SegmentProgram> extract(const Segment &segment, ArrayRef<Value> results) const;
   /// The same of one op of a segment.
   FailureOr<SegmentProgram> extract(Operation *op) const;
@@ -67,7 +71,8 @@ private:
   void findResults();
   bool isCopied(Operation *op) const { return copied.contains(op); }
   /// The texts of `moe.dims` for an argument that stands for `value`.
-  ArrayAttr nameDims(Value value, SymbolicDims &dims, std::vector<std::pair<AffineExpr, std::string>> &named) const;
+  ArrayAttr nameDims(Value value, SymbolicDims &dims,
+                     std::vector<std::pair<AffineExpr, std::string>> &named) const;
 
   mutable func::FuncOp step; ///< a handle: MLIR knows no const ops
   DenseSet<Operation *> copied;

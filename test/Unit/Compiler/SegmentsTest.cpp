@@ -16,7 +16,10 @@ namespace {
 
 class SegmentsTest : public testing::Test {
 protected:
-  SegmentsTest() { context.loadDialect<arith::ArithDialect, func::FuncDialect, moe::MoEDialect, tensor::TensorDialect>(); }
+  SegmentsTest() {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, moe::MoEDialect,
+                        tensor::TensorDialect>();
+  }
 
   /// Cuts the function "step" of the text.
   Segmentation cut(const std::string &text) {
@@ -27,8 +30,8 @@ protected:
   static std::string names(const Segmentation &segmentation) {
     std::string text;
     for (const Segment &segment : segmentation.getSegments())
-      text += segment.name + ": " + std::to_string(segment.ops.size()) + " ops, " + std::to_string(segment.results.size()) +
-              " results; ";
+      text += segment.name + ": " + std::to_string(segment.ops.size()) + " ops, " +
+              std::to_string(segment.results.size()) + " results; ";
     return text;
   }
 
@@ -37,7 +40,8 @@ protected:
 };
 
 std::string step(const std::string &body) {
-  return "func.func @step(%x: tensor<?x4xf32> {moe.name = \"x\", moe.dims = [\"n\"]}) -> tensor<?x4xf32> attributes {moe.entry} {\n" +
+  return "func.func @step(%x: tensor<?x4xf32> {moe.name = \"x\", moe.dims = [\"n\"]}) -> "
+         "tensor<?x4xf32> attributes {moe.entry} {\n" +
          body + "}\n";
 }
 
@@ -60,9 +64,10 @@ TEST_F(SegmentsTest, CutsByLocations) {
     %e = arith.addf %d, %d : tensor<?x4xf32> loc("model.norm")
     return %e : tensor<?x4xf32>
   )"));
-  EXPECT_EQ(names(segmentation),
-            "embedding: 1 ops, 1 results; layer 0: 2 ops, 1 results; layer 1: 1 ops, 1 results; head: 1 ops, 1 results; ");
-  // The embedding, which crosses two cuts, is an argument of layer 1 as well, with the name of its size.
+  EXPECT_EQ(names(segmentation), "embedding: 1 ops, 1 results; layer 0: 2 ops, 1 results; layer 1: "
+                                 "1 ops, 1 results; head: 1 ops, 1 results; ");
+  // The embedding, which crosses two cuts, is an argument of layer 1 as well, with the name of its
+  // size.
   const Segment &layer = segmentation.getSegments()[2];
   FailureOr<SegmentProgram> program = segmentation.extract(layer, layer.results);
   ASSERT_TRUE(succeeded(program));
@@ -85,11 +90,13 @@ TEST_F(SegmentsTest, CutsByWeightsWhereNamesAreLost) {
     %d = moe.linear %c, %h : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x4xf32>
     return %d : tensor<?x4xf32>
   )"));
-  EXPECT_EQ(names(segmentation), "layer 0: 1 ops, 1 results; layer 1: 2 ops, 1 results; head: 1 ops, 1 results; ");
+  EXPECT_EQ(names(segmentation),
+            "layer 0: 1 ops, 1 results; layer 1: 2 ops, 1 results; head: 1 ops, 1 results; ");
 }
 
 TEST_F(SegmentsTest, NoLayers) {
-  Segmentation segmentation = cut(step("%a = arith.addf %x, %x : tensor<?x4xf32>\nreturn %a : tensor<?x4xf32>\n"));
+  Segmentation segmentation =
+      cut(step("%a = arith.addf %x, %x : tensor<?x4xf32>\nreturn %a : tensor<?x4xf32>\n"));
   EXPECT_EQ(names(segmentation), "program: 1 ops, 1 results; ");
 }
 
@@ -109,15 +116,20 @@ TEST_F(SegmentsTest, SizesAreCopiedNotCrossed) {
 TEST_F(SegmentsTest, SharedCachesMergeLayers) {
   std::string cache = "!moe.cache<kv_heads = 1, key_dim = 4, value_dim = 4, block = 16, f32>";
   std::string tokens = "tensor<?xi32> {moe.dims = [\"n\"]}";
-  std::string append = "moe.kv_append %x, %x into %cache at(%p, %s, %t) : tensor<?x1x4xf32>, tensor<?x1x4xf32>, <kv_heads = 1, key_dim "
-                       "= 4, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> loc(\"layers.0\")\n";
-  std::string attend = "moe.attention %x over %cache at(%p, %s, %t) {scale = 1.0 : f64} : tensor<?x1x4xf32>, <kv_heads = 1, key_dim = "
-                       "4, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x1x4xf32> loc(";
-  Segmentation segmentation = cut("func.func @step(%x: tensor<?x1x4xf32> {moe.dims = [\"n\"]}, %p: " + tokens + ", %s: " + tokens +
-                                  ", %t: tensor<?x?xi32> {moe.dims = [\"s\", \"b\"]}, %cache: " + cache +
-                                  ") -> tensor<?x1x4xf32> {\n" + append + "%a = " + attend + "\"layers.0\")\n%b = " + attend +
-                                  "\"layers.1\")\n%c = arith.addf %a, %b : tensor<?x1x4xf32> loc(\"layers.2\")\nreturn %c : "
-                                  "tensor<?x1x4xf32>\n}");
+  std::string append = "moe.kv_append %x, %x into %cache at(%p, %s, %t) : tensor<?x1x4xf32>, "
+                       "tensor<?x1x4xf32>, <kv_heads = 1, key_dim "
+                       "= 4, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, "
+                       "tensor<?x?xi32> loc(\"layers.0\")\n";
+  std::string attend = "moe.attention %x over %cache at(%p, %s, %t) {scale = 1.0 : f64} : "
+                       "tensor<?x1x4xf32>, <kv_heads = 1, key_dim = "
+                       "4, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, "
+                       "tensor<?x?xi32> -> tensor<?x1x4xf32> loc(";
+  Segmentation segmentation = cut(
+      "func.func @step(%x: tensor<?x1x4xf32> {moe.dims = [\"n\"]}, %p: " + tokens +
+      ", %s: " + tokens + ", %t: tensor<?x?xi32> {moe.dims = [\"s\", \"b\"]}, %cache: " + cache +
+      ") -> tensor<?x1x4xf32> {\n" + append + "%a = " + attend + "\"layers.0\")\n%b = " + attend +
+      "\"layers.1\")\n%c = arith.addf %a, %b : tensor<?x1x4xf32> loc(\"layers.2\")\nreturn %c : "
+      "tensor<?x1x4xf32>\n}");
   EXPECT_EQ(names(segmentation), "layers 0 to 1: 3 ops, 2 results; layer 2: 1 ops, 1 results; ");
 }
 

@@ -33,14 +33,16 @@ T at(const std::vector<std::byte> &bytes, std::size_t index) {
 
 class Reader {
 public:
-  Reader(const moert::SafetensorsFile &file, const std::string &path, std::uint64_t vocabulary, std::int64_t layers)
+  Reader(const moert::SafetensorsFile &file, const std::string &path, std::uint64_t vocabulary,
+         std::int64_t layers)
       : file(file), vocabulary(vocabulary), layers(layers), problems(path) {}
 
   Result<std::vector<AgainstSequence>> read();
 
 private:
   std::vector<std::int32_t> readTokens(const SafetensorsTensor &tensor);
-  std::optional<Rows> readRows(const SafetensorsTensor &tensor, std::size_t rows, std::size_t first);
+  std::optional<Rows> readRows(const SafetensorsTensor &tensor, std::size_t rows,
+                               std::size_t first);
   void readSequence(AgainstSequence &sequence, const SafetensorsTensor &tokens);
   Result<std::vector<std::byte>> bytesOf(const SafetensorsTensor &tensor) {
     std::vector<std::byte> bytes(tensor.bytes);
@@ -56,9 +58,11 @@ private:
 
 std::vector<std::int32_t> Reader::readTokens(const SafetensorsTensor &tensor) {
   bool isLong = tensor.type == ElementType::I64;
-  if ((!isLong && tensor.type != ElementType::I32) || tensor.shape.size() != 1 || tensor.shape[0] == 0) {
+  if ((!isLong && tensor.type != ElementType::I32) || tensor.shape.size() != 1 ||
+      tensor.shape[0] == 0) {
     problems.add(tensor.name + ": expected i32 or i64 [T] with at least one token, found " +
-                 std::string(moert::elementTypeName(tensor.type)) + " " + moert::shapeToString(tensor.shape));
+                 std::string(moert::elementTypeName(tensor.type)) + " " +
+                 moert::shapeToString(tensor.shape));
     return {};
   }
   auto bytes = bytesOf(tensor);
@@ -71,7 +75,8 @@ std::vector<std::int32_t> Reader::readTokens(const SafetensorsTensor &tensor) {
     std::int64_t id = isLong ? at<std::int64_t>(*bytes, i) : at<std::int32_t>(*bytes, i);
     if (id < 0 || static_cast<std::uint64_t>(id) >= vocabulary) {
       problems.add(tensor.name + ": token " + std::to_string(i) + " is " + std::to_string(id) +
-                   ", expected ids from 0 to " + std::to_string(vocabulary - 1) + " (the model's vocabulary)");
+                   ", expected ids from 0 to " + std::to_string(vocabulary - 1) +
+                   " (the model's vocabulary)");
       return {};
     }
     tokens.push_back(static_cast<std::int32_t>(id));
@@ -79,12 +84,14 @@ std::vector<std::int32_t> Reader::readTokens(const SafetensorsTensor &tensor) {
   return tokens;
 }
 
-std::optional<Rows> Reader::readRows(const SafetensorsTensor &tensor, std::size_t rows, std::size_t first) {
+std::optional<Rows> Reader::readRows(const SafetensorsTensor &tensor, std::size_t rows,
+                                     std::size_t first) {
   bool isNumber = tensor.type == ElementType::F32 || tensor.type == ElementType::F64 ||
                   tensor.type == ElementType::BF16 || tensor.type == ElementType::F16;
   if (!isNumber || tensor.shape.size() < 2 || tensor.shape[0] != static_cast<std::int64_t>(rows)) {
     problems.add(tensor.name + ": expected f32, f64, bf16 or f16 [" + std::to_string(rows) +
-                 ", ...], a row for each token, found " + std::string(moert::elementTypeName(tensor.type)) + " " +
+                 ", ...], a row for each token, found " +
+                 std::string(moert::elementTypeName(tensor.type)) + " " +
                  moert::shapeToString(tensor.shape));
     return std::nullopt;
   }
@@ -100,8 +107,9 @@ std::optional<Rows> Reader::readRows(const SafetensorsTensor &tensor, std::size_
   for (std::size_t i = 0; i < result.values.size(); ++i)
     result.values[i] = tensor.type == ElementType::F32   ? at<float>(*bytes, i)
                        : tensor.type == ElementType::F64 ? at<double>(*bytes, i)
-                       : tensor.type == ElementType::F16 ? moert::floatFromF16(at<std::uint16_t>(*bytes, i))
-                                                         : moert::floatFromBf16(at<std::uint16_t>(*bytes, i));
+                       : tensor.type == ElementType::F16
+                           ? moert::floatFromF16(at<std::uint16_t>(*bytes, i))
+                           : moert::floatFromBf16(at<std::uint16_t>(*bytes, i));
   return result;
 }
 
@@ -124,8 +132,9 @@ void Reader::readSequence(AgainstSequence &sequence, const SafetensorsTensor &to
       }
       auto logits = readRows(tensor, rows, count - rows);
       if (logits && logits->width != vocabulary)
-        problems.add(tensor.name + ": expected [" + std::to_string(rows) + ", " + std::to_string(vocabulary) +
-                     "] (the model's vocabulary), found " + moert::shapeToString(tensor.shape));
+        problems.add(tensor.name + ": expected [" + std::to_string(rows) + ", " +
+                     std::to_string(vocabulary) + "] (the model's vocabulary), found " +
+                     moert::shapeToString(tensor.shape));
       else if (logits && (!sequence.logits || sequence.logits->count < rows))
         sequence.logits = std::move(logits);
       continue;
@@ -141,8 +150,9 @@ void Reader::readSequence(AgainstSequence &sequence, const SafetensorsTensor &to
       sequence.layers[*layer] = *std::move(rows);
   }
   if (!sequence.logits && sequence.layers.empty())
-    problems.add(tokens.name + ": nothing to compare with: expected " + sequence.name + "logits, " + sequence.name +
-                 "logits_lastN, " + sequence.name + "embedding or " + sequence.name + "layers.N beside it");
+    problems.add(tokens.name + ": nothing to compare with: expected " + sequence.name + "logits, " +
+                 sequence.name + "logits_lastN, " + sequence.name + "embedding or " +
+                 sequence.name + "layers.N beside it");
 }
 
 Result<std::vector<AgainstSequence>> Reader::read() {
@@ -157,7 +167,8 @@ Result<std::vector<AgainstSequence>> Reader::read() {
     std::string names;
     for (const SafetensorsTensor &tensor : file.tensors())
       names += (names.empty() ? "" : ", ") + tensor.name;
-    problems.add("expected a tensor 'tokens' (or 'NAME.tokens' for each of several sequences), i32 [T], found " +
+    problems.add("expected a tensor 'tokens' (or 'NAME.tokens' for each of several sequences), i32 "
+                 "[T], found " +
                  (names.empty() ? "no tensors" : names) + "; 'moec verify --help' tells the names");
   }
   MOERT_RETURN_IF_ERROR(problems.toStatus(moert::ErrorCode::InvalidData));
@@ -166,8 +177,8 @@ Result<std::vector<AgainstSequence>> Reader::read() {
 
 } // namespace
 
-Result<std::vector<AgainstSequence>> readAgainstFile(const std::string &path, std::uint64_t vocabulary,
-                                                     std::int64_t layers) {
+Result<std::vector<AgainstSequence>>
+readAgainstFile(const std::string &path, std::uint64_t vocabulary, std::int64_t layers) {
   MOERT_ASSIGN_OR_RETURN(moert::File file, moert::File::open(path));
   auto opened = moert::SafetensorsFile::open(std::move(file));
   if (!opened.isOk())

@@ -7,7 +7,8 @@
 //   logits_lastN  [N, V]            of the last N tokens
 //   embedding     [T, ...]          the residual stream before the first layer
 //   layers.N      [T, ...]          the residual stream after layer N, counted from 0
-//   hidden.N      [T, ...]          the same as transformers counts: hidden.0 is the embedding, hidden.N what layer N - 1 gives;
+//   hidden.N      [T, ...]          the same as transformers counts: hidden.0 is the embedding,
+//   hidden.N what layer N - 1 gives;
 //                                   the last one, which lies behind the final norm, is not used
 //
 // Numbers are f32, f64, bf16 or f16.
@@ -23,13 +24,14 @@ namespace moec::verify {
 
 // Rows of numbers, one a token.
 struct Rows {
-  std::string name; // of the tensor
+  std::string name;      // of the tensor
   std::size_t first = 0; // the token of the first row
   std::size_t count = 0, width = 0;
   std::vector<double> values;
 
   const double *row(std::size_t token) const {
-    return token < first || token >= first + count ? nullptr : values.data() + (token - first) * width;
+    return token < first || token >= first + count ? nullptr
+                                                   : values.data() + (token - first) * width;
   }
 };
 
@@ -41,8 +43,8 @@ struct AgainstSequence {
 };
 
 // All problems of the file at once.
-moert::Result<std::vector<AgainstSequence>> readAgainstFile(const std::string &path, std::uint64_t vocabulary,
-                                                            std::int64_t layers);
+moert::Result<std::vector<AgainstSequence>>
+readAgainstFile(const std::string &path, std::uint64_t vocabulary, std::int64_t layers);
 
 } // namespace moec::verify
 

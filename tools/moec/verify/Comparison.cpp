@@ -12,7 +12,8 @@ std::vector<double> toNumbers(const ReferenceTensor &tensor) {
   std::vector<double> values(static_cast<std::size_t>(tensor.getSize()));
   bool isReal = tensor.getScalarType().isReal();
   for (int64_t i = 0; i < tensor.getSize(); ++i)
-    values[static_cast<std::size_t>(i)] = isReal ? tensor.getReal(i) : static_cast<double>(tensor.getInteger(i));
+    values[static_cast<std::size_t>(i)] =
+        isReal ? tensor.getReal(i) : static_cast<double>(tensor.getInteger(i));
   return values;
 }
 
@@ -40,7 +41,8 @@ void Comparison::addRow(llvm::ArrayRef<double> actual, llvm::ArrayRef<double> ex
   rows.push_back(relative(rowErrors, rowTotal));
 }
 
-void Comparison::add(const ReferenceTensor &actual, const ReferenceTensor &expected, llvm::ArrayRef<bool> skipped) {
+void Comparison::add(const ReferenceTensor &actual, const ReferenceTensor &expected,
+                     llvm::ArrayRef<bool> skipped) {
   if (actual.getShape() != expected.getShape()) {
     wrongShape = "expected " + mlir::moec::moe::describeShape(expected.getShape()) + ", found " +
                  mlir::moec::moe::describeShape(actual.getShape());
@@ -54,7 +56,8 @@ void Comparison::add(const ReferenceTensor &actual, const ReferenceTensor &expec
       ++otherChoices;
       continue;
     }
-    addRow(llvm::ArrayRef(a).slice(row * width, width), llvm::ArrayRef(b).slice(row * width, width));
+    addRow(llvm::ArrayRef(a).slice(row * width, width),
+           llvm::ArrayRef(b).slice(row * width, width));
   }
 }
 
@@ -74,7 +77,10 @@ bool Comparison::agrees() const {
 }
 
 nlohmann::ordered_json Comparison::toJson() const {
-  auto number = [](double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json("infinite"); };
+  auto number = [](double value) {
+    return std::isfinite(value) ? nlohmann::ordered_json(value)
+                                : nlohmann::ordered_json("infinite");
+  };
   nlohmann::ordered_json result = {{"name", name},
                                    {"op", op},
                                    {"type", shape},

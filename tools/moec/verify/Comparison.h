@@ -14,26 +14,28 @@
 namespace moec::verify {
 
 struct Comparison {
-  std::string name;  // of the op that gives the value: "model.layers.2.mlp.router"
-  std::string op;    // "moe.linear"
-  std::string shape; // "tensor<?x32xbf16>"
+  std::string name;     // of the op that gives the value: "model.layers.2.mlp.router"
+  std::string op;       // "moe.linear"
+  std::string shape;    // "tensor<?x32xbf16>"
   double tolerance = 0; // of the relative root mean square
-  // This share of the rows (tokens) must be within the tolerance, each by itself. 1: all rows together.
+  // This share of the rows (tokens) must be within the tolerance, each by itself. 1: all rows
+  // together.
   double share = 1;
   bool wantsIntegers = false; // whose every element must be equal
 
   // Gathered.
   double errors = 0, total = 0, largest = 0;
   std::vector<double> rows;
-  std::int64_t different = 0;     // integers; numbers one of which is infinite or none
-  std::int64_t otherChoices = 0;  // rows left out since their router chose otherwise, within rounding
+  std::int64_t different = 0; // integers; numbers one of which is infinite or none
+  std::int64_t otherChoices =
+      0; // rows left out since their router chose otherwise, within rounding
   std::string wrongShape;
 
   // One row of both sides.
   void addRow(llvm::ArrayRef<double> actual, llvm::ArrayRef<double> expected);
   // Whole tensors; rows that `skipped` (may be empty) names are left out.
-  void add(const mlir::moec::moe::ReferenceTensor &actual, const mlir::moec::moe::ReferenceTensor &expected,
-           llvm::ArrayRef<bool> skipped);
+  void add(const mlir::moec::moe::ReferenceTensor &actual,
+           const mlir::moec::moe::ReferenceTensor &expected, llvm::ArrayRef<bool> skipped);
 
   double relativeRMS() const;
   // What is held against the tolerance.

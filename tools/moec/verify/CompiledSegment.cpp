@@ -11,11 +11,11 @@
 
 namespace moec::verify {
 
+using mlir::moec::moe::ReferenceTensor;
+using mlir::moec::moe::ReferenceValue;
 using moert::ErrorCode;
 using moert::Result;
 using moert::Status;
-using mlir::moec::moe::ReferenceTensor;
-using mlir::moec::moe::ReferenceValue;
 
 //===------------------------------------------------------------------------------------------===//
 // Compiling
@@ -24,9 +24,11 @@ using mlir::moec::moe::ReferenceValue;
 std::string SegmentCompiler::makeKey(mlir::ModuleOp module, std::vector<WeightPart> &weights) {
   using mlir::moec::moe::WeightRefAttr;
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
-  std::map<std::tuple<std::string, std::string, std::uint64_t>, std::size_t> places; // the same tensor has the same place
+  std::map<std::tuple<std::string, std::string, std::uint64_t>, std::size_t>
+      places; // the same tensor has the same place
   auto stand = [&](mlir::StringRef name, WeightRefAttr ref) {
-    auto [place, isNew] = places.try_emplace({name.str(), ref.getFile().str(), ref.getOffset()}, weights.size());
+    auto [place, isNew] =
+        places.try_emplace({name.str(), ref.getFile().str(), ref.getOffset()}, weights.size());
     if (isNew)
       weights.push_back({name.str(), ref.getFile().str(), ref.getOffset(), ref.getBytes()});
     return WeightRefAttr::get(ref.getContext(), "weight", place->second, ref.getBytes());
@@ -47,7 +49,8 @@ std::string SegmentCompiler::makeKey(mlir::ModuleOp module, std::vector<WeightPa
   // Caches and states are called after their layer.
   for (auto function : copy->getOps<mlir::func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (llvm::isa<mlir::moec::moe::CacheType, mlir::moec::moe::StateType>(function.getArgumentTypes()[i]))
+      if (llvm::isa<mlir::moec::moe::CacheType, mlir::moec::moe::StateType>(
+              function.getArgumentTypes()[i]))
         function.removeArgAttr(i, "moe.name");
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -55,7 +58,9 @@ std::string SegmentCompiler::makeKey(mlir::ModuleOp module, std::vector<WeightPa
   return text;
 }
 
-Status SegmentCompiler::replaceWeights(const Compiled &other, const std::vector<WeightPart> &weights, const std::string &path) {
+Status SegmentCompiler::replaceWeights(const Compiled &other,
+                                       const std::vector<WeightPart> &weights,
+                                       const std::string &path) {
   std::error_code error;
   std::filesystem::copy(other.bundle, path, std::filesystem::copy_options::recursive, error);
   if (error)
@@ -69,11 +74,13 @@ Status SegmentCompiler::replaceWeights(const Compiled &other, const std::vector<
   for (moec::bundle::Weight &weight : *manifest.mutable_weights()) {
     std::size_t place = 0;
     // Names of one program are those of one model: no two tensors share one.
-    while (place < weights.size() &&
-           (other.weights[place].name != weight.name() || other.weights[place].offset != weight.offset()))
+    while (place < weights.size() && (other.weights[place].name != weight.name() ||
+                                      other.weights[place].offset != weight.offset()))
       ++place;
     if (place == weights.size())
-      return Status(ErrorCode::Internal, "weight " + moert::inQuotes(weight.name()) + " is not the program's", other.bundle);
+      return Status(ErrorCode::Internal,
+                    "weight " + moert::inQuotes(weight.name()) + " is not the program's",
+                    other.bundle);
     const WeightPart &part = weights[place];
     auto [file, isNew] = files.try_emplace(part.file, static_cast<unsigned>(files.size()));
     if (isNew) {
@@ -93,7 +100,8 @@ Status SegmentCompiler::replaceWeights(const Compiled &other, const std::vector<
 
 Result<std::string> SegmentCompiler::compile(mlir::ModuleOp module) {
   std::string name = "segment" + std::to_string(count++);
-  std::string source = moert::joinPath(folder, name + ".mlir"), path = moert::joinPath(folder, name + ".moeb");
+  std::string source = moert::joinPath(folder, name + ".mlir"),
+              path = moert::joinPath(folder, name + ".moeb");
   std::vector<WeightPart> weights;
   std::string key = makeKey(module, weights);
   if (auto found = known.find(key); found != known.end()) {
@@ -120,7 +128,8 @@ Result<std::string> SegmentCompiler::compile(mlir::ModuleOp module) {
 // Running
 //===------------------------------------------------------------------------------------------===//
 
-Result<std::unique_ptr<CompiledSegment>> CompiledSegment::create(mlir::ModuleOp module, SegmentCompiler &compiler) {
+Result<std::unique_ptr<CompiledSegment>> CompiledSegment::create(mlir::ModuleOp module,
+                                                                 SegmentCompiler &compiler) {
   MOERT_ASSIGN_OR_RETURN(std::string path, compiler.compile(module));
   std::unique_ptr<CompiledSegment> segment(new CompiledSegment);
   MOERT_ASSIGN_OR_RETURN(auto bundle, moert::Bundle::open(path));
@@ -137,21 +146,25 @@ Result<std::unique_ptr<CompiledSegment>> CompiledSegment::create(mlir::ModuleOp 
   // Inputs by their names; caches and states, whose names may be another layer's, by their order.
   auto findInput = [&](const std::string &name) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (auto attribute = function.getArgAttrOfType<mlir::StringAttr>(i, "moe.name"); attribute && attribute.getValue() == name)
+      if (auto attribute = function.getArgAttrOfType<mlir::StringAttr>(i, "moe.name");
+          attribute && attribute.getValue() == name)
         return i;
     return function.getNumArguments();
   };
   for (const moec::bundle::Tensor &input : description.inputs())
     segment->inputs.push_back(findInput(input.name()));
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (llvm::isa<mlir::moec::moe::CacheType, mlir::moec::moe::StateType>(function.getArgumentTypes()[i]))
+    if (llvm::isa<mlir::moec::moe::CacheType, mlir::moec::moe::StateType>(
+            function.getArgumentTypes()[i]))
       segment->states.push_back(i);
   if (llvm::is_contained(segment->inputs, function.getNumArguments()) ||
       segment->states.size() != static_cast<std::size_t>(description.states_size()))
-    return Status(ErrorCode::Internal, "the compiled program has other inputs than its source", path);
+    return Status(ErrorCode::Internal, "the compiled program has other inputs than its source",
+                  path);
   segment->resultTypes.assign(function.getResultTypes().begin(), function.getResultTypes().end());
   segment->memory.resize(segment->states.size());
-  segment->runner = std::make_unique<moert::ProgramRunner>(segment->model->loaded().runner(*segment->program));
+  segment->runner =
+      std::make_unique<moert::ProgramRunner>(segment->model->loaded().runner(*segment->program));
   return segment;
 }
 
@@ -162,7 +175,8 @@ static std::uint64_t countPool(const ReferenceValue &value) {
   return static_cast<std::uint64_t>(value.getState().slots.getDimSize(0));
 }
 
-Result<std::vector<ReferenceTensor>> CompiledSegment::run(mlir::ArrayRef<ReferenceValue> arguments) {
+Result<std::vector<ReferenceTensor>>
+CompiledSegment::run(mlir::ArrayRef<ReferenceValue> arguments) {
   const moec::bundle::Program &description = program->source();
   moert::Device &device = *model->device();
   std::vector<moert::ProgramRunner::Shape> shapes;
@@ -183,8 +197,9 @@ Result<std::vector<ReferenceTensor>> CompiledSegment::run(mlir::ArrayRef<Referen
     mlir::ArrayRef<std::byte> bytes = arguments[index].getTensor().getBytes();
     std::span<std::byte> to = runner->input(i);
     if (to.size() != bytes.size())
-      return Status(ErrorCode::Internal, "input " + description.inputs(static_cast<int>(i)).name() + " takes " +
-                                             std::to_string(to.size()) + " bytes, not " + std::to_string(bytes.size()));
+      return Status(ErrorCode::Internal, "input " + description.inputs(static_cast<int>(i)).name() +
+                                             " takes " + std::to_string(to.size()) +
+                                             " bytes, not " + std::to_string(bytes.size()));
     llvm::copy(bytes, to.begin());
   }
   MOERT_RETURN_IF_ERROR(runner->run());
@@ -192,13 +207,15 @@ Result<std::vector<ReferenceTensor>> CompiledSegment::run(mlir::ArrayRef<Referen
   for (auto [i, type] : llvm::enumerate(resultTypes)) {
     int output = program->outputIndex("r" + std::to_string(i));
     if (output < 0)
-      return Status(ErrorCode::Internal, "the compiled program has no output r" + std::to_string(i));
+      return Status(ErrorCode::Internal,
+                    "the compiled program has no output r" + std::to_string(i));
     auto index = static_cast<std::size_t>(output);
     auto tensor = ReferenceTensor::create(llvm::cast<mlir::RankedTensorType>(type).getElementType(),
                                           runner->outputShape(index));
     std::span<std::byte> bytes = runner->output(index);
     if (failed(tensor) || tensor->getBytes().size() != bytes.size())
-      return Status(ErrorCode::Unsupported, "a result of the compiled program has a type that cannot be compared");
+      return Status(ErrorCode::Unsupported,
+                    "a result of the compiled program has a type that cannot be compared");
     llvm::copy(bytes, tensor->getMutableBytes().begin());
     results.push_back(*std::move(tensor));
   }

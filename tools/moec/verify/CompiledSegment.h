@@ -23,14 +23,15 @@ struct Target {
   std::string device;
 };
 
-// Compiles into bundles in a folder. Pieces that are alike but for their weights, as most layers are, are compiled once: the
-// others get the same code and a manifest with their own weights.
+// Compiles into bundles in a folder. Pieces that are alike but for their weights, as most layers
+// are, are compiled once: the others get the same code and a manifest with their own weights.
 class SegmentCompiler {
 public:
   SegmentCompiler(const Target &target, std::string folder, DiagnosticStatus &diagnostics)
       : target(target), folder(std::move(folder)), diagnostics(diagnostics) {}
 
-  // The bundle of the module's function. The weights that it names must be readable below the module's moe.weight_root.
+  // The bundle of the module's function. The weights that it names must be readable below the
+  // module's moe.weight_root.
   moert::Result<std::string> compile(mlir::ModuleOp module);
   const Target &getTarget() const { return target; }
 
@@ -45,7 +46,8 @@ private:
     std::vector<WeightPart> weights;
   };
   static std::string makeKey(mlir::ModuleOp module, std::vector<WeightPart> &weights);
-  moert::Status replaceWeights(const Compiled &known, const std::vector<WeightPart> &weights, const std::string &path);
+  moert::Status replaceWeights(const Compiled &known, const std::vector<WeightPart> &weights,
+                               const std::string &path);
 
   const Target &target;
   std::string folder;
@@ -57,10 +59,11 @@ private:
 class CompiledSegment {
 public:
   // Compiles the function of the module and loads it.
-  static moert::Result<std::unique_ptr<CompiledSegment>> create(mlir::ModuleOp module, SegmentCompiler &compiler);
+  static moert::Result<std::unique_ptr<CompiledSegment>> create(mlir::ModuleOp module,
+                                                                SegmentCompiler &compiler);
 
-  // One step. Arguments are the function's; caches and states say by their size how large this side's own must be, which keep
-  // what earlier steps wrote.
+  // One step. Arguments are the function's; caches and states say by their size how large this
+  // side's own must be, which keep what earlier steps wrote.
   moert::Result<std::vector<mlir::moec::moe::ReferenceTensor>>
   run(mlir::ArrayRef<mlir::moec::moe::ReferenceValue> arguments);
 

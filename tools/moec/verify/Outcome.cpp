@@ -52,11 +52,13 @@ static std::string describe(const Comparison &each) {
     return text + each.wrongShape;
   if (each.wantsIntegers)
     return text + std::to_string(each.different) + " elements differ";
-  text += format("relative RMS %.3g, allowed %.3g, largest difference %.3g", each.relativeRMS(), each.tolerance, each.largest);
+  text += format("relative RMS %.3g, allowed %.3g, largest difference %.3g", each.relativeRMS(),
+                 each.tolerance, each.largest);
   if (each.share < 1)
     text += format("; %.0f%% of the rows within %.3g", 100 * each.share, each.measured());
   if (each.different)
-    text += "; " + std::to_string(each.different) + " elements are infinite or no number on one side only";
+    text += "; " + std::to_string(each.different) +
+            " elements are infinite or no number on one side only";
   return text;
 }
 
@@ -67,34 +69,39 @@ nlohmann::ordered_json Outcome::toJson() const {
       result.push_back(each.toJson());
     return result;
   };
-  nlohmann::ordered_json result = {
-      {"agrees", agrees()},
-      {"bundle", bundle},
-      {"model", model},
-      {"variant", variant},
-      {"reference", reference},
-      {"level", level},
-      {"seed", seed},
-      {"sequences", sequences},
-      {"tokens", tokens},
-      {"steps", steps},
-      {"tolerances",
-       {{"f32", tolerances.f32}, {"logits", tolerances.logits}, {"bf16", tolerances.bf16}, {"f16", tolerances.f16}}}};
+  nlohmann::ordered_json result = {{"agrees", agrees()},
+                                   {"bundle", bundle},
+                                   {"model", model},
+                                   {"variant", variant},
+                                   {"reference", reference},
+                                   {"level", level},
+                                   {"seed", seed},
+                                   {"sequences", sequences},
+                                   {"tokens", tokens},
+                                   {"steps", steps},
+                                   {"tolerances",
+                                    {{"f32", tolerances.f32},
+                                     {"logits", tolerances.logits},
+                                     {"bf16", tolerances.bf16},
+                                     {"f16", tolerances.f16}}}};
   result["first_difference"] = nullptr;
   if (const SegmentOutcome *first = firstDifferent()) {
-    result["first_difference"] = {{"segment", first->name},
-                                  {"layer", first->layer ? nlohmann::ordered_json(*first->layer) : nullptr},
-                                  {"op", first->firstOp ? first->firstOp->toJson() : nullptr},
-                                  {"note", first->note}};
+    result["first_difference"] = {
+        {"segment", first->name},
+        {"layer", first->layer ? nlohmann::ordered_json(*first->layer) : nullptr},
+        {"op", first->firstOp ? first->firstOp->toJson() : nullptr},
+        {"note", first->note}};
   } else if (!logits.agrees()) {
-    result["first_difference"] = {{"segment", "logits"}, {"layer", nullptr}, {"op", nullptr}, {"note", logitsNote}};
+    result["first_difference"] = {
+        {"segment", "logits"}, {"layer", nullptr}, {"op", nullptr}, {"note", logitsNote}};
   }
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const SegmentOutcome &segment : segments) {
-    nlohmann::ordered_json each = {{"name", segment.name},
-                                   {"layer", segment.layer ? nlohmann::ordered_json(*segment.layer) : nullptr},
-                                   {"agrees", segment.agrees()},
-                                   {"with_interpreter", list(segment.withInterpreter)}};
+    nlohmann::ordered_json each = {
+        {"name", segment.name},
+        {"layer", segment.layer ? nlohmann::ordered_json(*segment.layer) : nullptr},
+        {"agrees", segment.agrees()},
+        {"with_interpreter", list(segment.withInterpreter)}};
     if (!segment.withFile.empty()) {
       each["with_file"] = list(segment.withFile);
       each["interpreter_with_file"] = list(segment.interpreterWithFile);
@@ -114,26 +121,30 @@ nlohmann::ordered_json Outcome::toJson() const {
 
 std::string Outcome::toTable() const {
   std::string text = model + ", " + variant + ", against " + reference + "\nlevel " + level + ": " +
-                     std::to_string(sequences) + (sequences == 1 ? " sequence, " : " sequences, ") + std::to_string(tokens) +
-                     " tokens, " + std::to_string(steps) + (steps == 1 ? " step\n\n" : " steps\n\n");
+                     std::to_string(sequences) + (sequences == 1 ? " sequence, " : " sequences, ") +
+                     std::to_string(tokens) + " tokens, " + std::to_string(steps) +
+                     (steps == 1 ? " step\n\n" : " steps\n\n");
   text += format("%-16s %12s %12s %12s  %s\n", "", "error", "allowed", "largest", "");
   auto line = [&](const std::string &name, const Comparison &each, bool agrees) {
-    text += format("%-16s %12.3g %12.3g %12.3g  %s", name.c_str(), each.measured(), each.tolerance, each.largest,
-                   agrees ? "agrees" : "DIFFERS");
+    text += format("%-16s %12.3g %12.3g %12.3g  %s", name.c_str(), each.measured(), each.tolerance,
+                   each.largest, agrees ? "agrees" : "DIFFERS");
     if (each.otherChoices)
-      text += "; " + std::to_string(each.otherChoices) + " tokens have other experts, within rounding";
+      text +=
+          "; " + std::to_string(each.otherChoices) + " tokens have other experts, within rounding";
     text += "\n";
   };
   for (const SegmentOutcome &segment : segments)
     if (const Comparison *worst = findWorst(segment))
       line(segment.name, *worst, segment.agrees());
   line("logits", logits, logits.agrees());
-  text += "\nError: relative root mean square of what is nearest to its limit. Layers are computed from the reference's inputs, "
+  text += "\nError: relative root mean square of what is nearest to its limit. Layers are computed "
+          "from the reference's inputs, "
           "logits from end\nto end.\n";
   if (const SegmentOutcome *first = firstDifferent()) {
     text += "\nThe first difference is in " + first->name + ".\n";
-    for (const auto &[list, what] : {std::pair(&first->withInterpreter, "compiled code and interpreter"),
-                                     {&first->withFile, "compiled code and the file"}})
+    for (const auto &[list, what] :
+         {std::pair(&first->withInterpreter, "compiled code and interpreter"),
+          {&first->withFile, "compiled code and the file"}})
       for (const Comparison &each : *list)
         if (!each.agrees())
           text += std::string("  ") + what + ": " + describe(each) + "\n";
@@ -142,7 +153,8 @@ std::string Outcome::toTable() const {
     if (!first->note.empty())
       text += first->note + "\n";
   } else if (!logits.agrees()) {
-    text += "\nEach layer agrees, the logits do not: " + describe(logits) + "\n" + logitsNote + "\n";
+    text +=
+        "\nEach layer agrees, the logits do not: " + describe(logits) + "\n" + logitsNote + "\n";
   }
   return text + (agrees() ? "\nAll agrees.\n" : "\nCompiled code and reference differ.\n");
 }

@@ -11,8 +11,9 @@ namespace moec::verify {
 struct SegmentOutcome {
   std::string name;
   std::optional<std::int64_t> layer;
-  std::vector<Comparison> withInterpreter; // what it gives to others, its routers' inputs and choices
-  std::vector<Comparison> withFile;        // interpreted by nobody: somebody else's numbers, if there are
+  std::vector<Comparison>
+      withInterpreter;              // what it gives to others, its routers' inputs and choices
+  std::vector<Comparison> withFile; // interpreted by nobody: somebody else's numbers, if there are
   std::vector<Comparison> interpreterWithFile;
   std::optional<Comparison> firstOp; // of those that differ from the interpreter
   std::string note;                  // on what the difference means

@@ -34,7 +34,8 @@ static void redirect(ModuleOp module, const moert::Bundle &bundle) {
   auto find = [&](StringRef name, WeightRefAttr ref) {
     for (int index : indices.lookup(name))
       if (weights[index].bytes() == ref.getBytes())
-        return WeightRefAttr::get(ref.getContext(), fromRoot(bundle.weightFilePath(weights[index].file())),
+        return WeightRefAttr::get(ref.getContext(),
+                                  fromRoot(bundle.weightFilePath(weights[index].file())),
                                   weights[index].offset(), ref.getBytes());
     // What no kernel reads is not in the manifest: it stays where the model was.
     std::string path = moert::joinPath(root ? root.str() : ".", ref.getFile().str());
@@ -51,8 +52,9 @@ static void redirect(ModuleOp module, const moert::Bundle &bundle) {
   module->setAttr("moe.weight_root", StringAttr::get(module.getContext(), "/"));
 }
 
-Result<Program> openProgram(const std::string &text, const std::string &place, const moert::Bundle &bundle,
-                            const std::string &weightFolder, MLIRContext &context, DiagnosticStatus &diagnostics) {
+Result<Program> openProgram(const std::string &text, const std::string &place,
+                            const moert::Bundle &bundle, const std::string &weightFolder,
+                            MLIRContext &context, DiagnosticStatus &diagnostics) {
   Program program;
   program.module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
   if (!program.module)
@@ -60,7 +62,8 @@ Result<Program> openProgram(const std::string &text, const std::string &place, c
   const std::string &entry = bundle.manifest().language_model().entry();
   program.step = SymbolTable(*program.module).lookup<func::FuncOp>(entry);
   if (!program.step)
-    return Status(ErrorCode::InvalidData, "expected the model's step, a function called " + moert::inQuotes(entry), place,
+    return Status(ErrorCode::InvalidData,
+                  "expected the model's step, a function called " + moert::inQuotes(entry), place,
                   "compile the model again");
   std::string folder = weightFolder;
   if (folder.empty()) {
@@ -87,7 +90,8 @@ Status checkAlike(const Program &compiled, const Program &reference, const std::
   const auto &a = compiled.segments(), &b = reference.segments();
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i >= a.size() || i >= b.size() || a[i].name != b[i].name) {
-      problems.add("expected " + (i < a.size() ? a[i].name : std::string("the end")) + " as the bundle's program has it, found " +
+      problems.add("expected " + (i < a.size() ? a[i].name : std::string("the end")) +
+                   " as the bundle's program has it, found " +
                    (i < b.size() ? b[i].name : std::string("the end")));
       break;
     }
@@ -98,13 +102,15 @@ Status checkAlike(const Program &compiled, const Program &reference, const std::
       return text;
     };
     if (describe(a[i]) != describe(b[i]))
-      problems.add(a[i].name + ": expected results " + describe(a[i]) + ", found " + describe(b[i]));
+      problems.add(a[i].name + ": expected results " + describe(a[i]) + ", found " +
+                   describe(b[i]));
     if (a[i].choices.size() != b[i].choices.size())
-      problems.add(a[i].name + ": expected " + std::to_string(a[i].choices.size()) + " routers, found " +
-                   std::to_string(b[i].choices.size()));
+      problems.add(a[i].name + ": expected " + std::to_string(a[i].choices.size()) +
+                   " routers, found " + std::to_string(b[i].choices.size()));
   }
   return problems.toStatus(ErrorCode::InvalidData,
-                           "the interpreter's program must have the bundle's layers, with the same values between them; make it "
+                           "the interpreter's program must have the bundle's layers, with the same "
+                           "values between them; make it "
                            "from the same model: moec compile MODEL --to moe -o program.mlir");
 }
 

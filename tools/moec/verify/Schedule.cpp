@@ -5,7 +5,8 @@
 
 namespace moec::verify {
 
-// The standard library's distributions differ between implementations; what a seed gives should not.
+// The standard library's distributions differ between implementations; what a seed gives should
+// not.
 static std::size_t pick(std::mt19937_64 &random, std::size_t least, std::size_t most) {
   return least + static_cast<std::size_t>(random() % (most - least + 1));
 }

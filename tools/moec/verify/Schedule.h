@@ -25,13 +25,16 @@ struct Schedule {
   std::size_t tokens() const;
 };
 
-// Random tokens: one sequence (smoke), 32 of random lengths (samples, full), none longer than `longest`.
-std::vector<std::vector<std::int32_t>> makeSequences(Level level, std::uint64_t vocabulary, std::size_t longest,
-                                                     std::uint64_t seed);
+// Random tokens: one sequence (smoke), 32 of random lengths (samples, full), none longer than
+// `longest`.
+std::vector<std::vector<std::int32_t>> makeSequences(Level level, std::uint64_t vocabulary,
+                                                     std::size_t longest, std::uint64_t seed);
 
-// smoke: the first sequence in one step. samples: all of them, in pieces of 1 to 24 tokens, up to eight a step. full: the same up to
-// the last tokens, which then come one by one in batches of 1, 2, 3, 5, 8 ... sequences.
-Schedule makeSchedule(Level level, std::vector<std::vector<std::int32_t>> sequences, std::uint64_t seed);
+// smoke: the first sequence in one step. samples: all of them, in pieces of 1 to 24 tokens, up to
+// eight a step. full: the same up to the last tokens, which then come one by one in batches of 1,
+// 2, 3, 5, 8 ... sequences.
+Schedule makeSchedule(Level level, std::vector<std::vector<std::int32_t>> sequences,
+                      std::uint64_t seed);
 
 } // namespace moec::verify
 

@@ -17,7 +17,9 @@ static double squareOf(Type type, const Tolerances &tolerances) {
     type = tensor.getElementType();
   if (auto cache = dyn_cast<mlir::moec::moe::CacheType>(type))
     type = cache.getElement();
-  return type.isBF16() ? tolerances.bf16 * tolerances.bf16 : type.isF16() ? tolerances.f16 * tolerances.f16 : 0;
+  return type.isBF16()  ? tolerances.bf16 * tolerances.bf16
+         : type.isF16() ? tolerances.f16 * tolerances.f16
+                        : 0;
 }
 
 static int countRoundings(Operation *op) {
@@ -44,7 +46,8 @@ double allowedError(const mlir::moec::Segment &segment, Value value, const Toler
     // What goes into a cache comes out of it.
     for (Value each : read)
       if (isa<mlir::moec::moe::CacheType, mlir::moec::moe::StateType>(each.getType()))
-        squares[each] = std::max(squares.lookup(each), before + squareOf(each.getType(), tolerances));
+        squares[each] =
+            std::max(squares.lookup(each), before + squareOf(each.getType(), tolerances));
   }
   return std::sqrt(tolerances.f32 * tolerances.f32 + squares.lookup(value));
 }

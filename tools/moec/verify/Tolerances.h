@@ -14,11 +14,13 @@ struct Tolerances {
   double f16 = 3.2e-4;
 };
 
-// How much `value` may differ when the segment's inputs are equal. Roundings to 16 bits happen at other places in compiled code
-// (fused ops do not round between them), and each makes an error of its own: after n of them in a row their squares add up, and
-// sqrt(n) times that of one is allowed. n is counted along the longest way from the segment's inputs; attention rounds its
-// probabilities once more, experts what is between their two products and each expert's share.
-double allowedError(const mlir::moec::Segment &segment, mlir::Value value, const Tolerances &tolerances);
+// How much `value` may differ when the segment's inputs are equal. Roundings to 16 bits happen at
+// other places in compiled code (fused ops do not round between them), and each makes an error of
+// its own: after n of them in a row their squares add up, and sqrt(n) times that of one is allowed.
+// n is counted along the longest way from the segment's inputs; attention rounds its probabilities
+// once more, experts what is between their two products and each expert's share.
+double allowedError(const mlir::moec::Segment &segment, mlir::Value value,
+                    const Tolerances &tolerances);
 
 } // namespace moec::verify
 

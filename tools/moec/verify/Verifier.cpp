@@ -21,13 +21,14 @@ struct Verifier::Pools {
 };
 
 Verifier::Verifier(const Program &compiled, const Program &reference, const Schedule &schedule,
-                   const std::vector<AgainstSequence> &file, const Tolerances &tolerances, SegmentCompiler &compiler,
-                   bool allLogits, DiagnosticStatus &diagnostics)
-    : compiled(compiled), reference(reference), schedule(schedule), file(file), tolerances(tolerances),
-      compiler(compiler), allLogits(allLogits), diagnostics(diagnostics) {}
+                   const std::vector<AgainstSequence> &file, const Tolerances &tolerances,
+                   SegmentCompiler &compiler, bool allLogits, DiagnosticStatus &diagnostics)
+    : compiled(compiled), reference(reference), schedule(schedule), file(file),
+      tolerances(tolerances), compiler(compiler), allLogits(allLogits), diagnostics(diagnostics) {}
 
 Status Verifier::prepare() {
-  auto created = ReferenceSession::create(*reference.module, reference.weights.get(), func::FuncOp(reference.step).getName());
+  auto created = ReferenceSession::create(*reference.module, reference.weights.get(),
+                                          func::FuncOp(reference.step).getName());
   if (failed(created))
     return fail("the bundle's program");
   session = std::move(*created);
@@ -36,9 +37,10 @@ Status Verifier::prepare() {
   for (const Step &step : schedule.steps) {
     std::vector<ReferenceSession::Part> parts;
     for (const Part &part : step)
-      parts.push_back({static_cast<int64_t>(part.sequence),
-                       ArrayRef(schedule.sequences[part.sequence]).slice(part.begin, part.count),
-                       allLogits ? ReferenceSession::LogitRows::All : ReferenceSession::LogitRows::Last});
+      parts.push_back(
+          {static_cast<int64_t>(part.sequence),
+           ArrayRef(schedule.sequences[part.sequence]).slice(part.begin, part.count),
+           allLogits ? ReferenceSession::LogitRows::All : ReferenceSession::LogitRows::Last});
     auto made = session->makeArguments(parts);
     if (failed(made))
       return fail("the bundle's program");
@@ -52,13 +54,15 @@ Status Verifier::prepare() {
   return {};
 }
 
-SmallVector<Verifier::ReferenceValue> Verifier::collect(const SegmentProgram &program, std::size_t step, const Pools &pools) const {
+SmallVector<Verifier::ReferenceValue>
+Verifier::collect(const SegmentProgram &program, std::size_t step, const Pools &pools) const {
   SmallVector<ReferenceValue> collected;
   for (Value value : program.arguments) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument)
       collected.push_back(values.at(keys.lookup(value))[step]);
-    else if (auto pool = pools.byArgument.find(argument.getArgNumber()); pool != pools.byArgument.end())
+    else if (auto pool = pools.byArgument.find(argument.getArgNumber());
+             pool != pools.byArgument.end())
       collected.push_back(pool->second);
     else
       collected.push_back(arguments[step][argument.getArgNumber()]);
@@ -84,7 +88,8 @@ Comparison Verifier::makeComparison(const Segment &segment, Value value) const {
     comparison.name = mlir::moec::getLocationName(op->getLoc());
     // Without a name of its own it is told by a weight that it reads.
     for (Value operand : op->getOperands())
-      if (auto weight = operand.getDefiningOp<mlir::moec::moe::WeightOp>(); weight && comparison.name.empty())
+      if (auto weight = operand.getDefiningOp<mlir::moec::moe::WeightOp>();
+          weight && comparison.name.empty())
         comparison.name = weight.getName().str();
   }
   comparison.shape = toText(value.getType());
@@ -99,16 +104,18 @@ Comparison Verifier::makeComparison(const Segment &segment, Value value) const {
 
 namespace {
 
-// A router of the piece: which rows chose otherwise, and whether that is right for the logits that they got.
+// A router of the piece: which rows chose otherwise, and whether that is right for the logits that
+// they got.
 struct Choice {
   Operation *compiled = nullptr, *reference = nullptr;
-  SegmentProgram program;                   // of the reference
+  SegmentProgram program; // of the reference
   std::unique_ptr<Interpreter> interpreter;
-  SmallVector<std::size_t> results;         // places in the piece's results
+  SmallVector<std::size_t> results; // places in the piece's results
 };
 
 // Rows in which one of two integer tensors differs from the other.
-void markDifferentRows(const Verifier::ReferenceTensor &a, const Verifier::ReferenceTensor &b, std::vector<char> &marks) {
+void markDifferentRows(const Verifier::ReferenceTensor &a, const Verifier::ReferenceTensor &b,
+                       std::vector<char> &marks) {
   if (a.getShape() != b.getShape() || a.getRank() == 0)
     return;
   int64_t rows = a.getDimSize(0), width = rows == 0 ? 0 : a.getSize() / rows;
@@ -120,9 +127,12 @@ void markDifferentRows(const Verifier::ReferenceTensor &a, const Verifier::Refer
 
 } // namespace
 
-Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair, ArrayRef<Value> compiledValues,
-                                                        ArrayRef<Value> referenceValues, const OnStep &onStep) {
-  // What routers get and choose is compared, too: a token that chooses other experts within rounding has other numbers from there on.
+Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair,
+                                                        ArrayRef<Value> compiledValues,
+                                                        ArrayRef<Value> referenceValues,
+                                                        const OnStep &onStep) {
+  // What routers get and choose is compared, too: a token that chooses other experts within
+  // rounding has other numbers from there on.
   SmallVector<Value> wanted(compiledValues), expected(referenceValues);
   DenseMap<Value, std::size_t> places; // of the reference's values
   for (auto [place, value] : llvm::enumerate(expected))
@@ -150,7 +160,8 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair, ArrayR
     if (failed(program))
       return fail(pair.reference.name);
     choice.program = std::move(*program);
-    choice.interpreter = std::make_unique<Interpreter>(*choice.program.module, reference.weights.get());
+    choice.interpreter =
+        std::make_unique<Interpreter>(*choice.program.module, reference.weights.get());
     choices.push_back(std::move(choice));
   }
   auto compiledProgram = compiled.cut->extract(pair.compiled, wanted);
@@ -179,7 +190,8 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair, ArrayR
   }
 
   for (std::size_t step = 0; step < schedule.steps.size(); ++step) {
-    MOERT_ASSIGN_OR_RETURN(auto interpreted, interpret(interpreter, collect(*referenceProgram, step, pools)));
+    MOERT_ASSIGN_OR_RETURN(auto interpreted,
+                           interpret(interpreter, collect(*referenceProgram, step, pools)));
     MOERT_ASSIGN_OR_RETURN(auto computed, code->run(collect(*compiledProgram, step, pools)));
     std::vector<std::vector<char>> otherwise; // by choice
     for (Choice &choice : choices) {
@@ -222,7 +234,8 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair, ArrayR
 // Segments
 //===------------------------------------------------------------------------------------------===//
 
-std::optional<std::vector<double>> Verifier::takeFromFile(std::int64_t layer, std::size_t step, std::size_t width) const {
+std::optional<std::vector<double>> Verifier::takeFromFile(std::int64_t layer, std::size_t step,
+                                                          std::size_t width) const {
   std::vector<double> taken;
   for (const Part &part : schedule.steps[step]) {
     if (file.empty())
@@ -271,13 +284,15 @@ Result<SegmentOutcome> Verifier::verifySegment(std::size_t index) {
   }
   for (std::size_t r = 0; r < pair.reference.results.size(); ++r)
     values[{index, r}].resize(schedule.steps.size());
-  auto onStep = [&](std::size_t step, ArrayRef<ReferenceTensor> computed, ArrayRef<ReferenceTensor> interpreted) {
+  auto onStep = [&](std::size_t step, ArrayRef<ReferenceTensor> computed,
+                    ArrayRef<ReferenceTensor> interpreted) {
     for (std::size_t r = 0; r < pair.reference.results.size(); ++r)
       values[{index, r}][step] = interpreted[r];
     if (!stream || !isLayer || interpreted[*stream].getDimSize(0) == 0)
       return;
     const ReferenceTensor &given = interpreted[*stream];
-    auto rows = static_cast<std::size_t>(given.getDimSize(0)), width = static_cast<std::size_t>(given.getSize()) / rows;
+    auto rows = static_cast<std::size_t>(given.getDimSize(0)),
+         width = static_cast<std::size_t>(given.getSize()) / rows;
     std::optional<std::vector<double>> fromFile = takeFromFile(layer, step, width);
     if (!fromFile || fromFile->size() != rows * width)
       return;
@@ -288,19 +303,22 @@ Result<SegmentOutcome> Verifier::verifySegment(std::size_t index) {
       withFile.addRow(ArrayRef(a).slice(row * width, width), theirs);
       interpreterWithFile.addRow(ArrayRef(b).slice(row * width, width), theirs);
     }
-    values[{index, *stream}][step] = *ReferenceTensor::createFrom(given.getElementType(), given.getShape(), ArrayRef<double>(*fromFile));
+    values[{index, *stream}][step] = *ReferenceTensor::createFrom(
+        given.getElementType(), given.getShape(), ArrayRef<double>(*fromFile));
   };
-  MOERT_ASSIGN_OR_RETURN(outcome.withInterpreter,
-                         compareValues(pair, pair.compiled.results, pair.reference.results, onStep));
+  MOERT_ASSIGN_OR_RETURN(outcome.withInterpreter, compareValues(pair, pair.compiled.results,
+                                                                pair.reference.results, onStep));
   if (isInFile) {
     outcome.withFile.push_back(std::move(withFile));
     outcome.interpreterWithFile.push_back(std::move(interpreterWithFile));
   }
-  bool differs = !llvm::all_of(outcome.withInterpreter, [](const Comparison &each) { return each.agrees(); });
+  bool differs =
+      !llvm::all_of(outcome.withInterpreter, [](const Comparison &each) { return each.agrees(); });
   if (differs)
     MOERT_RETURN_IF_ERROR(findFirstOp(pair, outcome));
   else if (!outcome.agrees() && !outcome.interpreterWithFile.front().agrees())
-    outcome.note = "Interpreter and compiled code agree, the file does not: the program is another one than the file's (its import, its "
+    outcome.note = "Interpreter and compiled code agree, the file does not: the program is another "
+                   "one than the file's (its import, its "
                    "configuration, its weights), or the file is wrong.";
   return outcome;
 }
@@ -309,7 +327,8 @@ Status Verifier::findFirstOp(const Pair &pair, SegmentOutcome &outcome) {
   SmallVector<Value> left = compiled.cut->getComputedValues(pair.compiled),
                      right = reference.cut->getComputedValues(pair.reference);
   auto isSame = [](Value a, Value b) {
-    return a.getType() == b.getType() && a.getDefiningOp()->getName() == b.getDefiningOp()->getName();
+    return a.getType() == b.getType() &&
+           a.getDefiningOp()->getName() == b.getDefiningOp()->getName();
   };
   bool areAlike = left.size() == right.size();
   for (std::size_t i = 0; areAlike && i < left.size(); ++i)
@@ -324,7 +343,8 @@ Status Verifier::findFirstOp(const Pair &pair, SegmentOutcome &outcome) {
       outcome.firstOp = all[i];
       return {};
     }
-  // Ops whose every value is wanted are compiled by themselves: the fault is in how they are compiled together.
+  // Ops whose every value is wanted are compiled by themselves: the fault is in how they are
+  // compiled together.
   for (std::size_t i = 0; i < left.size(); ++i) {
     Pair prefix{compiled.cut->getPrefix(pair.compiled, left[i].getDefiningOp()),
                 reference.cut->getPrefix(pair.reference, right[i].getDefiningOp())};
@@ -332,8 +352,10 @@ Status Verifier::findFirstOp(const Pair &pair, SegmentOutcome &outcome) {
     if (one.front().agrees())
       continue;
     outcome.firstOp = one.front();
-    outcome.note = "Compiled with every value between its ops as a result the layer agrees; it differs when this op is compiled "
-                   "together with those before it: a fault of a pass that fuses or merges ops (try moec compile --disable-pass).";
+    outcome.note = "Compiled with every value between its ops as a result the layer agrees; it "
+                   "differs when this op is compiled "
+                   "together with those before it: a fault of a pass that fuses or merges ops (try "
+                   "moec compile --disable-pass).";
     return {};
   }
   outcome.note = "Each op agrees when the layer is compiled up to it.";

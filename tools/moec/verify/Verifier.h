@@ -22,12 +22,13 @@ public:
 
   // Everything outlives the verifier; `file` has a sequence for each of the schedule's, or nothing.
   Verifier(const Program &compiled, const Program &reference, const Schedule &schedule,
-           const std::vector<AgainstSequence> &file, const Tolerances &tolerances, SegmentCompiler &compiler,
-           bool allLogits, DiagnosticStatus &diagnostics);
+           const std::vector<AgainstSequence> &file, const Tolerances &tolerances,
+           SegmentCompiler &compiler, bool allLogits, DiagnosticStatus &diagnostics);
 
   // The arguments of all steps. To be called first.
   moert::Status prepare();
-  // One after the other: each keeps what it gives, or what the file says it gives, for the next ones.
+  // One after the other: each keeps what it gives, or what the file says it gives, for the next
+  // ones.
   moert::Result<SegmentOutcome> verifySegment(std::size_t index);
   // What the last segment gave: the reference's logits of a step.
   const ReferenceTensor &logits(std::size_t step) const;
@@ -45,15 +46,22 @@ private:
   };
   struct Pools;
 
-  moert::Result<std::vector<Comparison>> compareValues(const Pair &pair, llvm::ArrayRef<mlir::Value> compiled,
-                                                       llvm::ArrayRef<mlir::Value> reference, const OnStep &onStep);
+  moert::Result<std::vector<Comparison>> compareValues(const Pair &pair,
+                                                       llvm::ArrayRef<mlir::Value> compiled,
+                                                       llvm::ArrayRef<mlir::Value> reference,
+                                                       const OnStep &onStep);
   moert::Status findFirstOp(const Pair &pair, SegmentOutcome &outcome);
-  llvm::SmallVector<ReferenceValue> collect(const mlir::moec::SegmentProgram &program, std::size_t step, const Pools &pools) const;
+  llvm::SmallVector<ReferenceValue> collect(const mlir::moec::SegmentProgram &program,
+                                            std::size_t step, const Pools &pools) const;
   moert::Result<std::vector<ReferenceTensor>> interpret(mlir::moec::moe::Interpreter &interpreter,
                                                         llvm::ArrayRef<ReferenceValue> arguments);
-  // What the file says of a result, for all tokens of a step; none where it does not say it for each.
-  std::optional<std::vector<double>> takeFromFile(std::int64_t layer, std::size_t step, std::size_t width) const;
-  moert::Status fail(const std::string &what) { return diagnostics.take(what, "internal error: the interpreter failed"); }
+  // What the file says of a result, for all tokens of a step; none where it does not say it for
+  // each.
+  std::optional<std::vector<double>> takeFromFile(std::int64_t layer, std::size_t step,
+                                                  std::size_t width) const;
+  moert::Status fail(const std::string &what) {
+    return diagnostics.take(what, "internal error: the interpreter failed");
+  }
 
   const Program &compiled, &reference;
   const Schedule &schedule;
@@ -64,8 +72,8 @@ private:
   DiagnosticStatus &diagnostics;
   std::unique_ptr<mlir::moec::moe::ReferenceSession> session;
   std::vector<llvm::SmallVector<ReferenceValue>> arguments; // of the step function, by step
-  llvm::DenseMap<mlir::Value, Key> keys;                    // of both programs' values between segments
-  std::map<Key, std::vector<ReferenceTensor>> values;       // by step
+  llvm::DenseMap<mlir::Value, Key> keys;              // of both programs' values between segments
+  std::map<Key, std::vector<ReferenceTensor>> values; // by step
 };
 
 } // namespace moec::verify
