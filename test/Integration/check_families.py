@@ -10,15 +10,15 @@ import subprocess
 import sys
 
 import numpy as np
-from common import logits, safetensors
+from common import logits, safetensors, without_locations
 
 models, folder = sys.argv[1:]
 
 
 def run_indexers(checkpoint, tokens):
     """What each moe.select_keys of the model gives, compiled as further outputs of the step."""
-    text = subprocess.run(["moec", "compile", checkpoint, "--to=moe", "--precision=f32", "-o", "-"], check=True, capture_output=True,
-                          text=True).stdout
+    text = without_locations(subprocess.run(["moec", "compile", checkpoint, "--to=moe", "--precision=f32", "-o", "-"], check=True,
+                                            capture_output=True, text=True).stdout)
     chosen = re.findall(r"^ *(%\S+) = moe\.select_keys .* -> (\S+) *$", text, re.M)
     text = re.sub(r"moe\.language_model = \{[^}]*\}, ", "", text)
     outputs = "".join(f', {kind} {{moe.name = "chosen.{i}"}}' for i, (_, kind) in enumerate(chosen))

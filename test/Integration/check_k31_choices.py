@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import numpy as np
-from common import expect_close, logits, safetensors
+from common import expect_close, logits, safetensors, without_locations
 
 folder, model = sys.argv[1:]
 subprocess.run(["moec", "compile", model, "--precision=f32", "--to=moe", "-o", f"{folder}/plain.mlir"], check=True)
 with open(f"{folder}/plain.mlir", encoding="utf-8") as file:
-    text = file.read()
+    text = without_locations(file.read())
 choices = re.findall(r"(%\w+) = moe\.select_keys .*-> (tensor<\?x64xi32>)\n", text)
 experts = [(f"{name}#1", kind) for name, kind in re.findall(r"(%\w+):2 = moe\.route .*, (tensor<\?x4xi32>)\n", text)]
 experts += re.findall(r"%\w+, (%\w+) = moe\.route .*, (tensor<\?x4xi32>)\n", text)

@@ -1,6 +1,7 @@
 """What the checks of this folder share: running moec, and reading safetensors."""
 
 import json
+import re
 import os
 import struct
 import subprocess
@@ -46,3 +47,9 @@ def expect_close(name, actual, expected, tolerance):
     print(f"{name}: largest difference {difference:.3g}, allowed {tolerance:g}")
     if not difference <= tolerance:
         sys.exit(f"{name}: {difference} exceeds {tolerance}")
+
+
+def without_locations(text):
+    """A program of phase moe without the names that its ops carry as locations."""
+    text = re.sub(r"^#loc.*\n", "", text, flags=re.M)
+    return re.sub(r' loc\((?:#loc\d*|"[^"]*"|unknown)\)', "", text)
