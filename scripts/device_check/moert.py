@@ -1,7 +1,7 @@
 """moert's C interface for Python, through ctypes: what the device check needs of it."""
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
 import numpy as np
 
@@ -98,8 +98,10 @@ class Model:
         for i in range(self.library.c.moert_tensors_count(outputs)):
             tensor = self.library.c.moert_tensors_get(outputs, c_size_t(i)).contents
             shape = [tensor.shape[d] for d in range(tensor.rank)]
-            data = ctypes.string_at(tensor.data, tensor.bytes) if tensor.bytes else b""
-            results[tensor.name.decode()] = np.frombuffer(data, TYPES[tensor.type]).reshape(shape)
+            array = np.empty(shape, TYPES[tensor.type])
+            if tensor.bytes:  # copied by numpy, which lets other threads go on
+                array.view(np.uint8).reshape(-1)[:] = np.ctypeslib.as_array(ctypes.cast(tensor.data, POINTER(c_uint8)), (tensor.bytes,))
+            results[tensor.name.decode()] = array
         self.library.c.moert_tensors_free(outputs)
         return results
 
