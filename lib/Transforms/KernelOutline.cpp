@@ -177,7 +177,16 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
     return size;
   size.tiles.assign(cut, 0);
   size.tiles.push_back(tile);
-  size.workgroups = {extent.ceilDiv(tile)};
+  AffineExpr workgroups = extent.ceilDiv(tile);
+  // Heads have nothing in common: where one token's are many, workgroups share them.
+  if (isa<moe::HeadLinearOp>(root) && cut == 0 && tile == 1 && type.getRank() == 3) {
+    int64_t heads = type.getDimSize(1), columns = type.getDimSize(2);
+    int64_t headsOfTile =
+        std::clamp<int64_t>(getElementsPerWorkgroup(target) / columns, 1, heads);
+    size.tiles.push_back(headsOfTile);
+    workgroups = workgroups * llvm::divideCeil(heads, headsOfTile);
+  }
+  size.workgroups = {workgroups};
   return size;
 }
 

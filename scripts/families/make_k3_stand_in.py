@@ -3,11 +3,11 @@
 holes where 1.56 TB of data would be. For measuring how a checkpoint of this size is opened and compiled; the file system must support
 holes. Takes about 150 MB of disk."""
 
+import argparse
 import json
 import os
 import random
 import struct
-import sys
 
 TENSORS, BYTES, SHARDS = 497_220, 1_560_860_324_864, 96
 HIDDEN, HEADS, HEAD, LAYERS, EXPERTS, INNER, LATENT = 7168, 96, 128, 93, 896, 3072, 3584
@@ -134,7 +134,9 @@ def bytes_of(dtype, shape):
 
 
 def main():
-    out = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", help="the folder to write")
+    out = parser.parse_args().out
     os.makedirs(out)
     tensors = [(name, dtype, shape, bytes_of(dtype, shape)) for name, dtype, shape in model(random.Random(3))]
     total = sum(size for *_, size in tensors)

@@ -517,7 +517,7 @@ def select_keys(p, rng):
 
 
 def head_linear(p, rng):
-    dtype, heads, n, k = rng.choice(["f32", "bf16", "f16"]), int(rng.choice([1, 3, 4])), int(rng.choice([1, 16, 33])), int(rng.choice([1, 5, 24, 64]))
+    dtype, heads, n, k = rng.choice(["f32", "bf16", "f16"]), int(rng.choice([1, 3, 5])), int(rng.choice([1, 33, 3000])), int(rng.choice([1, 5, 24, 64]))
     transposed = rng.random() < 0.5
     x, y = p.normal("x", dtype, heads, k), tensor(dtype, heads, n)
     w = p.weight("w", rng.choice(["f32", "bf16"]), rng.normal(size=(heads, k, n) if transposed else (heads, n, k)) / np.sqrt(k))

@@ -5,8 +5,7 @@ using namespace mlir::moec;
 
 Value mlir::moec::buildAttentionResidualLayers(ModelBuilder &builder,
                                                const TransformerConfig &config, int64_t blockLayers,
-                                               BuildBranch attention,
-                                               BuildBranch mixture) {
+                                               BuildBranch attention, BuildBranch mixture) {
   SmallVector<Value> snapshots;
   auto mix = [&](const std::string &name, Value sum) {
     SmallVector<Value> candidates(snapshots);

@@ -1,8 +1,8 @@
 //===- DeepseekV4.cpp - DeepSeek-V4 (Flash, Pro) ----------------------------------------------===//
 //
-// The residual has several streams: each branch takes a mixture of them and gives its result back to
-// a mixture. Attention: one key for all heads, which is its value, too, of the last tokens and of
-// entries that stand for windows of tokens: of all of them, or of those that an indexer chooses.
+// The residual has several streams: each branch takes a mixture of them and gives its result back
+// to a mixture. Attention: one key for all heads, which is its value, too, of the last tokens and
+// of entries that stand for windows of tokens: of all of them, or of those that an indexer chooses.
 // What its results keep of the keys' rotation is undone. Mixture: experts by biased scores or, in
 // the first layers, by the token's id, and a shared expert.
 //
@@ -255,9 +255,9 @@ void DeepseekV4Config::readRotaries(const JsonView &config) {
 
 Value DeepseekV4::build() {
   std::string embedding = names.get("embed");
-  Value streams = builder.repeatHead(
-      embedding, builder.embedding(embedding, config.vocabulary, config.hidden),
-      config.hyper.streams);
+  Value streams =
+      builder.repeatHead(embedding, builder.embedding(embedding, config.vocabulary, config.hidden),
+                         config.hyper.streams);
   for (int64_t layer : builder.getLayers(config.layers)) {
     std::string name = names.get("layers." + std::to_string(layer));
     const LayerKind &kind = config.kinds[layer];
@@ -298,8 +298,8 @@ Value DeepseekV4::buildAttention(const std::string &name, Value x, const LayerKi
   Value compressedQuery = builder.rmsNorm(
       name + ".q_norm", builder.linear(name + ".wq_a", x, config.queryRank, /*hasBias=*/false),
       config.epsilon);
-  Value query = builder.linear(name + ".wq_b", compressedQuery,
-                               config.heads * config.headDimension, /*hasBias=*/false);
+  Value query = builder.linear(name + ".wq_b", compressedQuery, config.heads * config.headDimension,
+                               /*hasBias=*/false);
   query = builder.splitHeads(name, query, config.heads);
   query = builder.rope(name, builder.plainRmsNorm(name, query, config.epsilon), rotary);
   Value rows = builder.rmsNorm(
@@ -316,11 +316,12 @@ Value DeepseekV4::buildAttention(const std::string &name, Value x, const LayerKi
     Value cache = builder.cache(1, config.headDimension, config.headDimension);
     heads = builder.attention(name, query, rows, rows, cache, parameters);
   } else {
-    Value entries = builder.compress(name + ".compressor", x,
-                                     getCompressor(kind, config.headDimension));
+    Value entries =
+        builder.compress(name + ".compressor", x, getCompressor(kind, config.headDimension));
     Value indices =
         kind.isSparse ? chooseEntries(name + ".indexer", x, compressedQuery, kind) : Value();
-    heads = builder.compressedAttention(name, query, rows, entries, indices, kind.ratio, parameters);
+    heads =
+        builder.compressedAttention(name, query, rows, entries, indices, kind.ratio, parameters);
   }
   return buildOutput(name, heads, rotary);
 }
@@ -346,8 +347,8 @@ Value DeepseekV4::buildOutput(const std::string &name, Value heads, const Rotary
     frequency = -frequency;
   Value flat = builder.mergeHeads(name, builder.rope(name, heads, inverse));
   int64_t width = config.heads * config.headDimension / config.outputGroups;
-  Value joined = builder.groupedLinear(name + ".wo_a", flat, config.outputGroups, width,
-                                       config.outputRank);
+  Value joined =
+      builder.groupedLinear(name + ".wo_a", flat, config.outputGroups, width, config.outputRank);
   return builder.linear(name + ".wo_b", joined, config.hidden, /*hasBias=*/false);
 }
 
@@ -363,15 +364,15 @@ Value DeepseekV4::buildMixture(const std::string &name, Value x, const LayerKind
   if (!kind.hasHashRoute)
     parameters.selectionBias = builder.weight(router + ".bias", {config.experts});
   // With a limit gates are at most that, and ups between it and its negative, before the product.
-  auto activation = moe::ActivationAttr::get(
-      builder.getContext(),
-      config.limit > 0 ? moe::ActivationKind::swiglu : moe::ActivationKind::silu, 1.0, 0.0,
-      config.limit, /*interleaved=*/false);
+  auto activation = moe::ActivationAttr::get(builder.getContext(),
+                                             config.limit > 0 ? moe::ActivationKind::swiglu
+                                                              : moe::ActivationKind::silu,
+                                             1.0, 0.0, config.limit, /*interleaved=*/false);
   SwigluExperts experts{config.experts, config.hidden, config.inner, "w1", "w3", "w2", activation};
-  Value routed = experts.build(builder, name + ".experts", x,
-                               kind.hasHashRoute
-                                   ? builder.hashRoute(router + ".tid2eid", logits, parameters)
-                                   : builder.route(router, logits, parameters));
+  Value routed =
+      experts.build(builder, name + ".experts", x,
+                    kind.hasHashRoute ? builder.hashRoute(router + ".tid2eid", logits, parameters)
+                                      : builder.route(router, logits, parameters));
   std::string shared = name + ".shared_experts";
   Value gate = builder.linear(shared + ".w1", x, config.inner, /*hasBias=*/false);
   Value up = builder.linear(shared + ".w3", x, config.inner, /*hasBias=*/false);

@@ -117,7 +117,6 @@ Value mlir::moec::buildKimiModel(ModelBuilder &builder, const KimiConfig &config
                               config.experts.activation.get(builder.getContext()));
   };
   if (config.blockLayers > 0)
-    return buildAttentionResidualLayers(builder, config, config.blockLayers, attention,
-                                        mixture);
+    return buildAttentionResidualLayers(builder, config, config.blockLayers, attention, mixture);
   return buildPreNormLayers(builder, config, attention, mixture);
 }

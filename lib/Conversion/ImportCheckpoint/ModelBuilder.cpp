@@ -148,8 +148,8 @@ Value ModelBuilder::weight(StringRef name, ArrayRef<int64_t> shape) {
 
 Value ModelBuilder::weightPart(StringRef name, ArrayRef<int64_t> shape, int64_t part,
                                int64_t parts) {
-  const CheckpointTensor *tensor = checkpoint.take(
-      name.str(), shape, {{ElementType::F32, ElementType::BF16, ElementType::F16}});
+  const CheckpointTensor *tensor =
+      checkpoint.take(name.str(), shape, {{ElementType::F32, ElementType::BF16, ElementType::F16}});
   SmallVector<int64_t> ofPart(shape);
   ofPart.front() /= parts;
   auto type = RankedTensorType::get(ofPart, getElementType(tensor, ElementType::F32));
@@ -282,9 +282,9 @@ Value ModelBuilder::groupedLinear(StringRef name, Value input, int64_t groups, i
                                   int64_t features) {
   SmallVector<Value> parts;
   for (int64_t group = 0; group < groups; ++group)
-    parts.push_back(product(name, slice(name, input, group * inputs, inputs),
-                            weightPart((name + ".weight").str(), {groups * features, inputs}, group,
-                                       groups)));
+    parts.push_back(
+        product(name, slice(name, input, group * inputs, inputs),
+                weightPart((name + ".weight").str(), {groups * features, inputs}, group, groups)));
   return concatenate(name, parts);
 }
 
@@ -314,9 +314,8 @@ Value ModelBuilder::mixResiduals(StringRef norm, StringRef projection, ValueRang
   auto factor = [&](StringRef name, ArrayRef<int64_t> stored) -> Value {
     Value vector = reshapedWeight((name + ".weight").str(), stored, {features});
     auto wide = RankedTensorType::get({features}, builder.getF32Type());
-    return vector.getType() == wide
-               ? vector
-               : Value(arith::ExtFOp::create(builder, at(name), wide, vector));
+    return vector.getType() == wide ? vector
+                                    : Value(arith::ExtFOp::create(builder, at(name), wide, vector));
   };
   Value scale = factor(norm, {features}), direction = factor(projection, {1, features});
   Value product = arith::MulFOp::create(builder, at(projection), scale, direction);
@@ -481,7 +480,8 @@ Value ModelBuilder::attention(StringRef name, Value query, Value key, Value valu
 ModelBuilder::Routing ModelBuilder::hashRoute(StringRef name, Value logits,
                                               const RouteParameters &parameters) {
   int64_t vocabulary = parameters.vocabulary;
-  Value table = takeWeight(name, {vocabulary, parameters.topK}, {ElementType::I32, ElementType::I64});
+  Value table =
+      takeWeight(name, {vocabulary, parameters.topK}, {ElementType::I32, ElementType::I64});
   auto op = moe::HashRouteOp::create(
       builder, at(name), typeLike(logits, parameters.topK, builder.getF32Type()),
       typeLike(logits, parameters.topK, builder.getI32Type()), logits, tokens, table,

@@ -176,7 +176,8 @@ public:
   /// The `count` entries of a cache that score best, for each token.
   Value selectEntries(StringRef name, Value query, Value weights, Value entries, int64_t ratio,
                       int64_t count);
-  /// `rows` [tokens, 1, dimension] of this step's tokens are keys and values. `indices` may be null.
+  /// `rows` [tokens, 1, dimension] of this step's tokens are keys and values. `indices` may be
+  /// null.
   Value compressedAttention(StringRef name, Value query, Value rows, Value entries, Value indices,
                             int64_t ratio, const AttentionParameters &parameters);
 
@@ -258,7 +259,7 @@ private:
   Value tokens, positions, tokenSequences, sequenceOffsets, blockTable, logitRows;
   Value stateSlots; // null before the first state
   std::optional<std::optional<std::pair<int64_t, int64_t>>> scaleBlock; // once it was read
-  llvm::DenseMap<int64_t, WindowPlaces> windowPlaces; // by ratio
+  llvm::DenseMap<int64_t, WindowPlaces> windowPlaces;                   // by ratio
   int64_t caches = 0, states = 0;
 };
 

@@ -15,28 +15,27 @@ Value ModelBuilder::hyperWeights(StringRef prefix, Value streams, const HyperPar
   int64_t count = parameters.streams, columns = isHead ? count : count * (count + 2);
   Value flat = mergeHeads(prefix, streams);
   int64_t features = cast<RankedTensorType>(flat.getType()).getDimSize(1);
-  Value products = product(name("fn"), flat, weight(name("fn"), {columns, features}),
-                           builder.getF32Type());
-  return moe::HyperWeightsOp::create(builder, at(name("fn")), products.getType(), products, streams,
-                                     weight(name("scale"), {isHead ? 1 : 3}),
-                                     weight(name("base"), {columns}),
-                                     builder.getI64IntegerAttr(parameters.iterations),
-                                     builder.getF64FloatAttr(parameters.epsilon),
-                                     builder.getF64FloatAttr(parameters.normEpsilon));
+  Value products =
+      product(name("fn"), flat, weight(name("fn"), {columns, features}), builder.getF32Type());
+  return moe::HyperWeightsOp::create(
+      builder, at(name("fn")), products.getType(), products, streams,
+      weight(name("scale"), {isHead ? 1 : 3}), weight(name("base"), {columns}),
+      builder.getI64IntegerAttr(parameters.iterations), builder.getF64FloatAttr(parameters.epsilon),
+      builder.getF64FloatAttr(parameters.normEpsilon));
 }
 
 Value ModelBuilder::hyperCollapse(StringRef name, Value streams, Value weights) {
   int64_t features = cast<RankedTensorType>(streams.getType()).getDimSize(2);
-  return moe::HyperCollapseOp::create(builder, at(name), typeLike(streams, features, activationType),
-                                      streams, weights);
+  return moe::HyperCollapseOp::create(
+      builder, at(name), typeLike(streams, features, activationType), streams, weights);
 }
 
 Value ModelBuilder::hyperExpand(StringRef name, Value input, Value streams, Value weights) {
   return moe::HyperExpandOp::create(builder, at(name), input, streams, weights);
 }
 
-// A block of entries is the block of their windows' last tokens, so that sequences that share blocks
-// of tokens share the entries of these and no others.
+// A block of entries is the block of their windows' last tokens, so that sequences that share
+// blocks of tokens share the entries of these and no others.
 ModelBuilder::EntryBlocks ModelBuilder::getEntryBlocks(int64_t ratio) {
   if (blockTokens % ratio != 0 && ratio % blockTokens != 0) {
     checkpoint.complain("cache blocks of " + std::to_string(blockTokens) +
@@ -53,18 +52,18 @@ ModelBuilder::WindowPlaces ModelBuilder::getWindowPlaces(int64_t ratio) {
     return known->second;
   Location location = at("windows of " + std::to_string(ratio));
   int64_t stride = getEntryBlocks(ratio).stride;
-  auto map = [&](function_ref<Value(OpBuilder &b, Value position)> compute) -> Value {
+  auto map = [&](function_ref<Value(OpBuilder & b, Value position)> compute) -> Value {
     auto type = cast<RankedTensorType>(positions.getType());
     Value empty = tensor::EmptyOp::create(builder, location,
                                           tensor::getMixedSizes(builder, location, positions),
                                           type.getElementType());
     SmallVector<AffineMap> maps(2, builder.getMultiDimIdentityMap(1));
-    return linalg::GenericOp::create(
-               builder, location, type, positions, empty, maps,
-               ArrayRef{utils::IteratorType::parallel},
-               [&](OpBuilder &b, Location loc, ValueRange elements) {
-                 linalg::YieldOp::create(b, loc, compute(b, elements.front()));
-               })
+    return linalg::GenericOp::create(builder, location, type, positions, empty, maps,
+                                     ArrayRef{utils::IteratorType::parallel},
+                                     [&](OpBuilder &b, Location loc, ValueRange elements) {
+                                       linalg::YieldOp::create(b, loc,
+                                                               compute(b, elements.front()));
+                                     })
         .getResult(0);
   };
   auto constant = [&](OpBuilder &b, int64_t value) -> Value {
@@ -98,9 +97,9 @@ Value ModelBuilder::compress(const std::string &name, Value input,
   Value gates = linear(name + ".wgate", input, width, /*hasBias=*/false, f32);
   Value bias = weight(name + ".ape", {parameters.ratio, width});
   Value memory = state({3 * means, dimension}, f32);
-  Value entries = moe::CompressOp::create(builder, at(name), typeLike(input, dimension, f32), keys,
-                                          gates, bias, memory, positions, sequenceOffsets,
-                                          stateSlots);
+  Value entries =
+      moe::CompressOp::create(builder, at(name), typeLike(input, dimension, f32), keys, gates, bias,
+                              memory, positions, sequenceOffsets, stateSlots);
   WindowPlaces places = getWindowPlaces(parameters.ratio);
   entries = splitHeads(name, rmsNorm(name + ".norm", entries, parameters.epsilon), 1);
   entries = ropeAt(name, entries, places.starts, parameters.rotary);

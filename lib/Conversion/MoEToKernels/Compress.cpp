@@ -47,9 +47,8 @@ public:
                              [&](Value channel) { ofChannels.build(part, channel, lanes); });
                    if (whole < channels) // in the last piece
                      code.when(
-                         code.compare(arith::CmpIPredicate::sge, end, code.index(channels)), [&] {
-                           ofChannels.build(part, code.index(whole), channels - whole);
-                         });
+                         code.compare(arith::CmpIPredicate::sge, end, code.index(channels)),
+                         [&] { ofChannels.build(part, code.index(whole), channels - whole); });
                  });
   }
 

@@ -4,16 +4,14 @@ using namespace mlir;
 using namespace mlir::moec;
 
 void CompressCode::build(const SequencePart &part, Value channel, int64_t width) {
-  SmallVector<Value> last = code.loop(part.first, part.end, 1, loadState(part, channel, width),
-                                      [&](Value token, ValueRange before) {
-                                        return takeToken(token, channel, width, before);
-                                      });
+  SmallVector<Value> last = code.loop(
+      part.first, part.end, 1, loadState(part, channel, width),
+      [&](Value token, ValueRange before) { return takeToken(token, channel, width, before); });
   for (auto [row, value] : llvm::enumerate(last))
     store(value, state, {part.slot, code.index(row), channel}, width);
 }
 
-SmallVector<Value> CompressCode::loadState(const SequencePart &part, Value channel,
-                                           int64_t width) {
+SmallVector<Value> CompressCode::loadState(const SequencePart &part, Value channel, int64_t width) {
   SmallVector<Value> content;
   for (int64_t row = 0; row < means * sizeOfMean; ++row)
     content.push_back(code.select(part.begins, constant(0, width),
@@ -38,8 +36,8 @@ SmallVector<Value> CompressCode::takeToken(Value token, Value channel, int64_t w
     maximum = code.select(isEmpty, gate, maximum);
     Value larger = code.maximum(maximum, gate);
     Value fading = code.exp(code.sub(maximum, larger)), weight = code.exp(code.sub(gate, larger));
-    content.append({larger, code.fma(sum, fading, weight),
-                    code.fma(weighted, fading, code.mul(weight, key))});
+    content.append(
+        {larger, code.fma(sum, fading, weight), code.fma(weighted, fading, code.mul(weight, key))});
   }
   Value entry = code.divide(content[2], content[1]);
   store(code.select(isLast, entry, constant(0, width)), result, {token, channel}, width);

@@ -110,12 +110,12 @@ private:
   void visit(const EntryRows &rows, Value count, function_ref<Value(Value i)> getPosition) {
     code.loop(code.index(0), count, chunk, [&](Value from) {
       Value end = code.minimum(code.add(from, chunk), count);
-      Value known = code.loop(from, end, 1, {code.index(0)},
-                              [&](Value i, ValueRange before) -> SmallVector<Value> {
-                                return {keepPlace(rows.find(code, sequence, getPosition(i)),
-                                                  before[0])};
-                              })
-                        .front();
+      Value known =
+          code.loop(from, end, 1, {code.index(0)},
+                    [&](Value i, ValueRange before) -> SmallVector<Value> {
+                      return {keepPlace(rows.find(code, sequence, getPosition(i)), before[0])};
+                    })
+              .front();
       int64_t whole = shape.partHeads / headBlock * headBlock;
       if (whole > 0)
         code.loop(0, whole, headBlock,
@@ -219,8 +219,8 @@ private:
       // Behind the rows there is nothing, even when every score is as low as what stands there.
       Value isRow = code.compare(arith::CmpFPredicate::UGT, scores,
                                  code.floatSplat(lowestScore, shape.lanes));
-      Value probability = code.select(isRow, code.exp(code.sub(scores, highest)),
-                                      code.floatSplat(0, shape.lanes));
+      Value probability =
+          code.select(isRow, code.exp(code.sub(scores, highest)), code.floatSplat(0, shape.lanes));
       code.storeFloats(probability, scratch.scores, {head, code.index(i)});
       sums = code.add(sums, probability);
     }
@@ -253,9 +253,7 @@ private:
 class CompressedAttentionStrategy : public KernelStrategy {
 public:
   StringRef getName() const override { return "cpu.compressed_attention"; }
-  StringRef getOpName() const override {
-    return moe::CompressedAttentionOp::getOperationName();
-  }
+  StringRef getOpName() const override { return moe::CompressedAttentionOp::getOperationName(); }
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     return isa<moe::CompressedAttentionOp>(op) && target.isCPU();

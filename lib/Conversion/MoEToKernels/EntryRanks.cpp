@@ -32,8 +32,8 @@ Value mlir::moec::buildLowestChosenRank(CodeBuilder &code, Value wanted,
   return code
       .loop(code.int32(0), code.int32(31), 1, {start},
             [&](Value i, ValueRange rank) -> SmallVector<Value> {
-              Value bit = arith::ShLIOp::create(code, loc, code.int32(1),
-                                                code.sub(code.int32(30), i));
+              Value bit =
+                  arith::ShLIOp::create(code, loc, code.int32(1), code.sub(code.int32(30), i));
               Value larger = arith::OrIOp::create(code, loc, rank[0], bit);
               return {code.select(isReached(larger), larger, rank[0])};
             })

@@ -9,8 +9,7 @@ void HyperWeightsCode::build(Value token, Value squares) {
   int64_t features = op.getStreams().getType().getDimSize(2);
   Value mean = code.divide(squares, code.float32(double(streams * features)));
   Value shifted = code.add(mean, code.float32(op.getNormEpsilon().convertToDouble()));
-  Value factor =
-      code.divide(code.float32(1), math::SqrtOp::create(code, code.getLoc(), shifted));
+  Value factor = code.divide(code.float32(1), math::SqrtOp::create(code, code.getLoc(), shifted));
   Value epsilon = code.float32(op.getEpsilon().convertToDouble());
 
   SmallVector<Value> pre = load(token, factor, 0, streams, 0);

@@ -7,8 +7,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "EntryRows.h"
 #include "EntryRanks.h"
+#include "EntryRows.h"
 #include "Strategies.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -20,8 +20,8 @@ namespace {
 
 class SelectEntriesKernel {
 public:
-  SelectEntriesKernel(CodeBuilder &code, moe::SelectEntriesOp op, ValueRange operands,
-                      Value result, Value scratchMemory, int64_t lanes)
+  SelectEntriesKernel(CodeBuilder &code, moe::SelectEntriesOp op, ValueRange operands, Value result,
+                      Value scratchMemory, int64_t lanes)
       : code(code), op(op), lanes(lanes), heads(op.getQuery().getType().getDimSize(1)),
         dim(op.getQuery().getType().getDimSize(2)), wanted(op.getResult().getType().getDimSize(1)),
         query(operands[0]), weights(operands[1]), positions(operands[3]),
@@ -81,16 +81,16 @@ private:
     return code.choose(
         place.known, {code.getF32Type()},
         [&] {
-          return code.loop(code.index(0), code.index(heads), 1, {code.float32(0)},
-                           [&](Value head, ValueRange sum) -> SmallVector<Value> {
-                             Value product = buildProduct(head, place);
-                             // A NaN stays one.
-                             Value isNegative = code.compare(arith::CmpFPredicate::OLT, product,
-                                                             code.float32(0));
-                             product = code.select(isNegative, code.float32(0), product);
-                             return {code.fma(code.loadFloat(weights, {token, head}), product,
-                                              sum[0])};
-                           });
+          return code.loop(
+              code.index(0), code.index(heads), 1, {code.float32(0)},
+              [&](Value head, ValueRange sum) -> SmallVector<Value> {
+                Value product = buildProduct(head, place);
+                // A NaN stays one.
+                Value isNegative =
+                    code.compare(arith::CmpFPredicate::OLT, product, code.float32(0));
+                product = code.select(isNegative, code.float32(0), product);
+                return {code.fma(code.loadFloat(weights, {token, head}), product, sum[0])};
+              });
         },
         [&]() -> SmallVector<Value> {
           return {code.float32(-std::numeric_limits<double>::infinity())};
@@ -99,8 +99,7 @@ private:
 
   Value buildProduct(Value head, const EntryRows::Place &place) {
     auto multiply = [&](Value i, int64_t width, Value sums) {
-      Value row =
-          code.loadFloats(rows.getMemory(), {place.block, code.add(place.start, i)}, width);
+      Value row = code.loadFloats(rows.getMemory(), {place.block, code.add(place.start, i)}, width);
       return code.fma(code.loadFloats(queries, {head, i}, width), row, sums);
     };
     int64_t whole = dim / lanes * lanes;
@@ -111,7 +110,8 @@ private:
                      .front();
     Value sum = code.sumLanes(sums);
     if (int64_t rest = dim - whole)
-      sum = code.add(sum, code.sumLanes(multiply(code.index(whole), rest, code.floatSplat(0, rest))));
+      sum =
+          code.add(sum, code.sumLanes(multiply(code.index(whole), rest, code.floatSplat(0, rest))));
     return sum;
   }
 
@@ -119,7 +119,8 @@ private:
     Value lowest = buildLowestChosenRank(code, code.int32(wanted), [&](Value rank) {
       return countRanks(arith::CmpIPredicate::sge, rank, visible);
     });
-    Value ties = code.sub(code.int32(wanted), countRanks(arith::CmpIPredicate::sgt, lowest, visible));
+    Value ties =
+        code.sub(code.int32(wanted), countRanks(arith::CmpIPredicate::sgt, lowest, visible));
     // Places that are filled and ties that are left.
     code.loop(code.index(0), visible, 1, {code.index(0), ties},
               [&](Value entry, ValueRange carried) -> SmallVector<Value> {
@@ -138,12 +139,12 @@ private:
   }
 
   Value countRanks(arith::CmpIPredicate predicate, Value rank, Value visible) {
-    return code.loop(code.index(0), visible, 1, {code.int32(0)},
-                     [&](Value entry, ValueRange count) -> SmallVector<Value> {
-                       Value counts = code.compare(predicate, code.loadInt(ranks, entry), rank);
-                       return {code.add(count[0],
-                                        code.select(counts, code.int32(1), code.int32(0)))};
-                     })
+    return code
+        .loop(code.index(0), visible, 1, {code.int32(0)},
+              [&](Value entry, ValueRange count) -> SmallVector<Value> {
+                Value counts = code.compare(predicate, code.loadInt(ranks, entry), rank);
+                return {code.add(count[0], code.select(counts, code.int32(1), code.int32(0)))};
+              })
         .front();
   }
 

@@ -25,31 +25,31 @@ struct ConvertHashRoute : OpRewritePattern<moe::HashRouteOp> {
       return linalg::IndexOp::create(rewriter, loc, dimension);
     };
 
-    Value indices = code.map(
-        sizes, rewriter.getI32Type(), op.getTokens(), tokens,
-        [&](ArrayRef<Value> elements, Value) -> Value {
-          Value row = clamp(code, elements[0], table.getDimSize(0));
-          Value expert = tensor::ExtractOp::create(rewriter, loc, op.getTable(),
-                                                   ValueRange{row, index(1)});
-          return arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(),
-                                            clamp(code, expert, experts));
+    Value indices =
+        code.map(sizes, rewriter.getI32Type(), op.getTokens(), tokens,
+                 [&](ArrayRef<Value> elements, Value) -> Value {
+                   Value row = clamp(code, elements[0], table.getDimSize(0));
+                   Value expert = tensor::ExtractOp::create(rewriter, loc, op.getTable(),
+                                                            ValueRange{row, index(1)});
+                   return arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(),
+                                                     clamp(code, expert, experts));
+                 });
+    Value scores =
+        code.map(sizes, code.f32(), indices, all, [&](ArrayRef<Value> elements, Value) -> Value {
+          Value expert =
+              arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), elements[0]);
+          Value logit = tensor::ExtractOp::create(rewriter, loc, op.getLogits(),
+                                                  ValueRange{index(0), expert});
+          return buildScore(code, op.getScore(), logit);
         });
-    Value scores = code.map(sizes, code.f32(), indices, all,
-                            [&](ArrayRef<Value> elements, Value) -> Value {
-                              Value expert = arith::IndexCastOp::create(
-                                  rewriter, loc, rewriter.getIndexType(), elements[0]);
-                              Value logit = tensor::ExtractOp::create(
-                                  rewriter, loc, op.getLogits(), ValueRange{index(0), expert});
-                              return buildScore(code, op.getScore(), logit);
-                            });
     SmallVector<Value> inputs = {scores};
     SmallVector<AffineMap> maps = {all};
     if (op.getRenormalize()) {
-      Value sum = code.generic(2, 1, scores, all, code.filled(sizes[0], 1e-20), tokens,
-                               [&](ArrayRef<Value> elements, Value accumulator) -> Value {
-                                 return arith::AddFOp::create(rewriter, loc, accumulator,
-                                                              elements[0]);
-                               });
+      Value sum =
+          code.generic(2, 1, scores, all, code.filled(sizes[0], 1e-20), tokens,
+                       [&](ArrayRef<Value> elements, Value accumulator) -> Value {
+                         return arith::AddFOp::create(rewriter, loc, accumulator, elements[0]);
+                       });
       inputs.push_back(sum);
       maps.push_back(tokens);
     }

@@ -10,8 +10,8 @@ using namespace mlir::moec;
 
 namespace {
 
-/// Elements [first, first + count) of the second dimension; that dimension is dropped when it is one
-/// of a single element.
+/// Elements [first, first + count) of the second dimension; that dimension is dropped when it is
+/// one of a single element.
 Value take(LinalgCode &code, Value tensor, int64_t first, int64_t count) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape(type.getShape());
@@ -34,8 +34,8 @@ Value take(LinalgCode &code, Value tensor, int64_t first, int64_t count) {
 Value buildSum(LinalgCode &code, ArrayRef<Value> elements, Type type) {
   Value sum;
   for (size_t i = 0; i < elements.size(); i += 2) {
-    Value product = arith::MulFOp::create(code.rewriter, code.loc, elements[i],
-                                          code.widen(elements[i + 1]));
+    Value product =
+        arith::MulFOp::create(code.rewriter, code.loc, elements[i], code.widen(elements[i + 1]));
     sum = sum ? Value(arith::AddFOp::create(code.rewriter, code.loc, sum, product)) : product;
   }
   return code.narrow(sum, type);

@@ -1,4 +1,5 @@
-// The strategies that choose compressed entries and attend to them, against the reference interpreter.
+// The strategies that choose compressed entries and attend to them, against the reference
+// interpreter.
 
 #include "Interpreted.h"
 #include "RecurrentKernel.h"
@@ -110,8 +111,9 @@ KernelText describeAttention(const EntriesCase &shape, const EntriesStep &step,
   }
   text.outputs = {text.inputs[0]};
   text.op = "%r0 = moe.compressed_attention %0 over %1 and %2 at (%3, %4, %5)" + operands +
-            " {strategy = \"" + family + ".compressed_attention\", scale = 0.25, window = " +
-            std::to_string(shape.window) + ", ratio = " + std::to_string(shape.ratio) +
+            " {strategy = \"" + family +
+            ".compressed_attention\", scale = 0.25, window = " + std::to_string(shape.window) +
+            ", ratio = " + std::to_string(shape.ratio) +
             ", stride = " + std::to_string(shape.getStride()) + "} : " + types + " -> " +
             text.outputs[0].value;
   return text;
@@ -169,15 +171,16 @@ protected:
       ASSERT_EQ(chosen[i], expected[0].getTensor().getInteger(i)) << "choice " << i;
 
     TestBuffer result(shape.type, query.size());
-    std::vector<Binding> bindings = {{query.data(), {tokens}},
-                                     {rows.data(), {step.pool}},
-                                     {entries.data(), {step.pool}},
-                                     {positions.data(), {tokens}},
-                                     {tokenSequences.data(), {tokens}},
-                                     {table.data()}};
-    std::vector<ReferenceValue> arguments = {
-        queries, makeCache(reference, "attend", 1, rows, step.pool),
-        makeCache(reference, "attend", 2, entries, step.pool), places, owners, blocks};
+    std::vector<Binding> bindings = {
+        {query.data(), {tokens}},          {rows.data(), {step.pool}},
+        {entries.data(), {step.pool}},     {positions.data(), {tokens}},
+        {tokenSequences.data(), {tokens}}, {table.data()}};
+    std::vector<ReferenceValue> arguments = {queries,
+                                             makeCache(reference, "attend", 1, rows, step.pool),
+                                             makeCache(reference, "attend", 2, entries, step.pool),
+                                             places,
+                                             owners,
+                                             blocks};
     if (shape.sinks) {
       bindings.push_back({sinks.data()});
       arguments.push_back(reference.tensor(sinks, {shape.heads}));

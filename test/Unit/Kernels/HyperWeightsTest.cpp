@@ -47,15 +47,13 @@ TEST_P(HyperWeights, EqualTheInterpreter) {
                         streams == 2 ? 1 : 20};
         SCOPED_TRACE(std::to_string(streams) + " streams of " + std::to_string(features));
         StrategyKernel kernel(
-            [&](std::string tokens) { return shape.describe(tokens, family).print(); },
-            GetParam());
+            [&](std::string tokens) { return shape.describe(tokens, family).print(); }, GetParam());
         ASSERT_TRUE(kernel.isReady()) << kernel.getError();
         Interpreted reference(shape.describe("?", family).printFunction("op"));
         for (int64_t tokens : {1, 6}) {
           int64_t columns = shape.getColumns();
-          TestBuffer products("f32", tokens * columns),
-              x(shape.type, tokens * streams * features), scale("f32", isHead ? 1 : 3),
-              base("f32", columns), result("f32", tokens * columns);
+          TestBuffer products("f32", tokens * columns), x(shape.type, tokens * streams * features),
+              scale("f32", isHead ? 1 : 3), base("f32", columns), result("f32", tokens * columns);
           for (TestBuffer *buffer : {&products, &x, &scale, &base})
             buffer->fillRandom(random, 2);
           ASSERT_TRUE(kernel.run(tokens, {{products.data(), {tokens}},

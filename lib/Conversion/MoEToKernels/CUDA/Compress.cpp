@@ -35,8 +35,7 @@ public:
     BlockCode code(op->getLoc(), builder, threads);
     int64_t pieces = countPieces(compress);
     Value sequence = code.divide(workgroup, pieces);
-    Value channel =
-        code.add(code.mul(code.remainder(workgroup, pieces), threads), code.thread());
+    Value channel = code.add(code.mul(code.remainder(workgroup, pieces), threads), code.thread());
     withSequence(code, CompressCode::getSequences(operands), sequence, code.dim(operands[0], 0),
                  [&](const SequencePart &part) {
                    code.when(code.isWithin(channel, code.dim(results[0], 1)), [&] {

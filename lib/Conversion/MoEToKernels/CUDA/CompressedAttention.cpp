@@ -41,9 +41,11 @@ public:
     sequence = code.loadIndex(tokenSequences, token);
     Value scale = code.float32(op.getScale().convertToDouble());
     for (int64_t part = 0; part < parts; ++part)
-      scaled.push_back(code.mul(
-          loadPart(part, query, [&](Value i) { return SmallVector<Value>{token, head, i}; }),
-          scale));
+      scaled.push_back(code.mul(loadPart(part, query,
+                                         [&](Value i) {
+                                           return SmallVector<Value>{token, head, i};
+                                         }),
+                                scale));
 
     Value position = code.loadIndex(positions, token), end = code.add(position, 1);
     Value first = code.maximum(code.sub(end, code.index(op.getWindow())), code.index(0));
@@ -52,8 +54,8 @@ public:
     state = visit(cache, code.sub(end, first), state, [&](Value i) { return code.add(first, i); });
     Value visible = countVisibleEntries(code, op, position);
     if (!indices) {
-      state = visit(entries, visible, state,
-                    [&](Value i) { return getEntryPosition(code, op, i); });
+      state =
+          visit(entries, visible, state, [&](Value i) { return getEntryPosition(code, op, i); });
     } else {
       state = visit(entries, code.dim(indices, 1), state, [&](Value i) {
         Value entry = code.loadIndex(indices, {token, i});
@@ -65,9 +67,7 @@ public:
   }
 
 private:
-  Value getElement(int64_t part) {
-    return code.add(code.lane(), part * BlockCode::warpSize);
-  }
+  Value getElement(int64_t part) { return code.add(code.lane(), part * BlockCode::warpSize); }
 
   /// This lane's element of a part of a row; zero behind its end.
   Value loadPart(int64_t part, Value memory, function_ref<SmallVector<Value>(Value i)> getPlace) {
@@ -125,8 +125,9 @@ private:
     });
     for (int64_t part = 0; part < parts; ++part) {
       Value i = getElement(part);
-      code.when(code.isWithin(i, code.index(dim)),
-                [&] { code.storeFloat(state[2 + part], values, {code.warp(), i}); });
+      code.when(code.isWithin(i, code.index(dim)), [&] {
+        code.storeFloat(state[2 + part], values, {code.warp(), i});
+      });
     }
     code.barrier();
 
@@ -163,9 +164,7 @@ private:
 class CUDACompressedAttentionStrategy : public KernelStrategy {
 public:
   StringRef getName() const override { return "cuda.compressed_attention"; }
-  StringRef getOpName() const override {
-    return moe::CompressedAttentionOp::getOperationName();
-  }
+  StringRef getOpName() const override { return moe::CompressedAttentionOp::getOperationName(); }
 
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto attention = dyn_cast<moe::CompressedAttentionOp>(op);

@@ -6,8 +6,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "../EntryRows.h"
 #include "../EntryRanks.h"
+#include "../EntryRows.h"
 #include "../Strategies.h"
 #include "BlockCode.h"
 #include "Strategies.h"
@@ -36,7 +36,8 @@ public:
         queries(code.allocateShared({heads, dim + 1}, code.getF32Type())),
         rowsOfWarps(code.allocateShared({code.getWarps(), dim}, code.getF32Type())),
         counts(code.allocateShared({2, threads}, code.getI32Type())),
-        most(countEntryRanks(code, code.dim(operands[5], 1), op)), firstRank(code.mul(workgroup, most)) {
+        most(countEntryRanks(code, code.dim(operands[5], 1), op)),
+        firstRank(code.mul(workgroup, most)) {
     Value all = code.mul(most, mostBlocks);
     ranks = memref::ViewOp::create(code, code.getLoc(),
                                    MemRefType::get({ShapedType::kDynamic}, code.getI32Type()),
@@ -108,29 +109,29 @@ private:
 
   /// The sum over this lane's heads.
   Value buildPartOfScore(Value token) {
-    return code.loop(
-        code.lane(), code.index(heads), BlockCode::warpSize, {code.float32(0)},
-        [&](Value head, ValueRange sum) -> SmallVector<Value> {
-          Value product = code.loop(code.index(0), code.index(dim), 1, {code.float32(0)},
-                                    [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                                      Value x = code.loadFloat(queries, {head, i});
-                                      Value y = code.loadFloat(rowsOfWarps, {code.warp(), i});
-                                      return {code.fma(x, y, carried[0])};
-                                    })[0];
-          // A NaN stays one.
-          Value isNegative =
-              code.compare(arith::CmpFPredicate::OLT, product, code.float32(0));
-          product = code.select(isNegative, code.float32(0), product);
-          return {code.fma(code.loadFloat(weights, {token, head}), product, sum[0])};
-        })[0];
+    return code.loop(code.lane(), code.index(heads), BlockCode::warpSize, {code.float32(0)},
+                     [&](Value head, ValueRange sum) -> SmallVector<Value> {
+                       Value product =
+                           code.loop(code.index(0), code.index(dim), 1, {code.float32(0)},
+                                     [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                                       Value x = code.loadFloat(queries, {head, i});
+                                       Value y = code.loadFloat(rowsOfWarps, {code.warp(), i});
+                                       return {code.fma(x, y, carried[0])};
+                                     })[0];
+                       // A NaN stays one.
+                       Value isNegative =
+                           code.compare(arith::CmpFPredicate::OLT, product, code.float32(0));
+                       product = code.select(isNegative, code.float32(0), product);
+                       return {code.fma(code.loadFloat(weights, {token, head}), product, sum[0])};
+                     })[0];
   }
 
   void choose(Value token) {
     Value lowest = buildLowestChosenRank(code, code.int32(wanted), [&](Value rank) {
       Value count = code.loop(code.thread(), visible, threads, {code.int32(0)},
                               [&](Value entry, ValueRange before) -> SmallVector<Value> {
-                                Value isFrom = code.compare(arith::CmpIPredicate::sge,
-                                                            loadRank(entry), rank);
+                                Value isFrom =
+                                    code.compare(arith::CmpIPredicate::sge, loadRank(entry), rank);
                                 return {count1(before[0], isFrom)};
                               })[0];
       return sumOfBlock(count);
@@ -184,8 +185,9 @@ private:
     Value zero = code.index(0);
     Value sum = code.sumOverLanes(number);
     code.barrier(); // nobody reads sums from before any more
-    code.when(code.compare(arith::CmpIPredicate::eq, code.lane(), zero),
-              [&] { code.storeInt(sum, counts, {zero, code.warp()}); });
+    code.when(code.compare(arith::CmpIPredicate::eq, code.lane(), zero), [&] {
+      code.storeInt(sum, counts, {zero, code.warp()});
+    });
     code.barrier();
     Value total = code.loadInt(counts, {zero, zero});
     for (int64_t warp = 1; warp < code.getWarps(); ++warp)

@@ -9,9 +9,10 @@ LogicalResult CompressOp::verify() {
   int64_t channels = getResult().getType().getDimSize(1);
   if (ShapedType::isDynamic(width) || ShapedType::isDynamic(channels) || channels < 1 ||
       (width != channels && width != 2 * channels))
-    return emitOpError() << "expects keys of as many channels as the result or, with overlap, twice "
-                            "as many, got "
-                         << keys << " for " << getResult().getType();
+    return emitOpError()
+           << "expects keys of as many channels as the result or, with overlap, twice "
+              "as many, got "
+           << keys << " for " << getResult().getType();
   if (!bias.hasStaticShape() || bias.getDimSize(0) < 1)
     return emitOpError() << "expects a bias of static shape with a row for each token of a window, "
                             "got "

@@ -21,7 +21,8 @@ LogicalResult HyperWeightsOp::verify() {
                          << streams << " streams, got " << columns;
   if (int64_t count = getIterations(); count < 1)
     return emitOpError() << "expects at least 1 iteration, got " << count;
-  for (auto [name, value] : {std::pair("epsilon", getEpsilon()), {"norm_epsilon", getNormEpsilon()}})
+  for (auto [name, value] :
+       {std::pair("epsilon", getEpsilon()), {"norm_epsilon", getNormEpsilon()}})
     if (value.isNegative() || value.isNaN())
       return emitOpError() << "expects " << name << " of at least 0";
   if (failed(checkShape(*this, "streams", getStreams(),

@@ -13,7 +13,8 @@ using namespace mlir::moec::moe;
 
 namespace {
 
-/// A softmax that grows slot by slot, and the mean that it weighs: what the state holds of a channel.
+/// A softmax that grows slot by slot, and the mean that it weighs: what the state holds of a
+/// channel.
 struct GrowingMean {
   double maximum = 0, sum = 0, weighted = 0;
 
@@ -31,14 +32,15 @@ public:
   CompressEvaluation(CompressOp op, ReferenceFrame &frame)
       : op(op), frame(frame), keys(frame.getTensor(op.getKeys())),
         gates(frame.getTensor(op.getGates())), bias(frame.getTensor(op.getBias())),
-        positions(frame.getTensor(op.getPositions())),
-        state(frame.get(op.getState()).getState()), ratio(op.getRatio()),
-        channels(op.getResult().getType().getDimSize(1)), means(op.hasOverlap() ? 2 : 1) {}
+        positions(frame.getTensor(op.getPositions())), state(frame.get(op.getState()).getState()),
+        ratio(op.getRatio()), channels(op.getResult().getType().getDimSize(1)),
+        means(op.hasOverlap() ? 2 : 1) {}
 
   LogicalResult run();
 
 private:
-  /// A channel of the sequence's current window and, with overlap, of what the next one begins with.
+  /// A channel of the sequence's current window and, with overlap, of what the next one begins
+  /// with.
   using Channel = SmallVector<GrowingMean, 2>;
   Channel load(const StepSequence &sequence, int64_t channel);
   void store(const StepSequence &sequence, int64_t channel, const Channel &content);
@@ -146,9 +148,9 @@ static LogicalResult evaluateSelect(SelectEntriesOp op, ReferenceFrame &frame) {
   ReferenceCache &entries = frame.get(op.getEntries()).getCache();
   int64_t tokens = query.getDimSize(0), heads = query.getDimSize(1), dim = query.getDimSize(2);
   int64_t wanted = op.getResult().getType().getDimSize(1);
-  FailureOr<PagedPositions> paged = PagedPositions::create(
-      op, frame, tokens, entries, op.getPositions(), op.getTokenSequences(), op.getBlockTable(),
-      PagedPositions::Allowed::any);
+  FailureOr<PagedPositions> paged =
+      PagedPositions::create(op, frame, tokens, entries, op.getPositions(), op.getTokenSequences(),
+                             op.getBlockTable(), PagedPositions::Allowed::any);
   FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens, wanted});
   if (failed(paged) || failed(result) ||
       failed(frame.checkShape(op, "weights", weights, {tokens, heads})))
@@ -158,7 +160,8 @@ static LogicalResult evaluateSelect(SelectEntriesOp op, ReferenceFrame &frame) {
     // Pairs of score and entry.
     std::vector<std::pair<double, int64_t>> scores;
     for (int64_t w = 0; w < countVisible(op, paged->getPosition(t)); ++w) {
-      FailureOr<std::vector<float>> entry = readEntry(op, entries, *paged, paged->getSequence(t), w);
+      FailureOr<std::vector<float>> entry =
+          readEntry(op, entries, *paged, paged->getSequence(t), w);
       if (failed(entry))
         return failure();
       double score = 0;
@@ -191,15 +194,14 @@ public:
       : op(op), frame(frame), query(frame.getTensor(op.getQuery())),
         sinks(frame.getOptionalTensor(op.getSinks())),
         indices(frame.getOptionalTensor(op.getIndices())),
-        cache(frame.get(op.getCache()).getCache()),
-        entries(frame.get(op.getEntries()).getCache()) {}
+        cache(frame.get(op.getCache()).getCache()), entries(frame.get(op.getEntries()).getCache()) {
+  }
 
   LogicalResult run();
 
 private:
   FailureOr<std::vector<int64_t>> findEntries(int64_t token, int64_t position);
-  std::vector<double> attend(ArrayRef<float> head, double sink,
-                             ArrayRef<std::vector<float>> rows);
+  std::vector<double> attend(ArrayRef<float> head, double sink, ArrayRef<std::vector<float>> rows);
 
   CompressedAttentionOp op;
   ReferenceFrame &frame;
@@ -234,9 +236,8 @@ FailureOr<std::vector<int64_t>> CompressedAttentionEvaluation::findEntries(int64
   return found;
 }
 
-std::vector<double>
-CompressedAttentionEvaluation::attend(ArrayRef<float> head, double sink,
-                                      ArrayRef<std::vector<float>> rows) {
+std::vector<double> CompressedAttentionEvaluation::attend(ArrayRef<float> head, double sink,
+                                                          ArrayRef<std::vector<float>> rows) {
   std::vector<double> scores, result(head.size(), 0.0);
   double largest = sink;
   for (const std::vector<float> &row : rows) {
@@ -304,11 +305,10 @@ void mlir::moec::moe::attachCompressionModels(MLIRContext *context) {
   attachEvaluation<CompressOp>(context, [](CompressOp op, ReferenceFrame &frame) {
     return CompressEvaluation(op, frame).run();
   });
-  attachEvaluation<SelectEntriesOp>(context, [](SelectEntriesOp op, ReferenceFrame &frame) {
-    return evaluateSelect(op, frame);
-  });
-  attachEvaluation<CompressedAttentionOp>(
-      context, [](CompressedAttentionOp op, ReferenceFrame &frame) {
-        return CompressedAttentionEvaluation(op, frame).run();
-      });
+  attachEvaluation<SelectEntriesOp>(
+      context, [](SelectEntriesOp op, ReferenceFrame &frame) { return evaluateSelect(op, frame); });
+  attachEvaluation<CompressedAttentionOp>(context,
+                                          [](CompressedAttentionOp op, ReferenceFrame &frame) {
+                                            return CompressedAttentionEvaluation(op, frame).run();
+                                          });
 }

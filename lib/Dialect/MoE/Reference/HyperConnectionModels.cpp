@@ -46,8 +46,7 @@ static LogicalResult evaluateWeights(HyperWeightsOp op, ReferenceFrame &frame) {
   int64_t tokens = products.getDimSize(0), columns = products.getDimSize(1);
   int64_t n = streams.getDimSize(1), features = streams.getDimSize(2);
   FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens, columns});
-  if (failed(result) ||
-      failed(frame.checkShape(op, "streams", streams, {tokens, n, features})))
+  if (failed(result) || failed(frame.checkShape(op, "streams", streams, {tokens, n, features})))
     return failure();
 
   double epsilon = op.getEpsilon().convertToDouble();
@@ -76,7 +75,8 @@ static LogicalResult evaluateWeights(HyperWeightsOp op, ReferenceFrame &frame) {
 static LogicalResult evaluateCollapse(HyperCollapseOp op, ReferenceFrame &frame) {
   const ReferenceTensor &streams = frame.getTensor(op.getStreams());
   const ReferenceTensor &weights = frame.getTensor(op.getWeights());
-  int64_t tokens = streams.getDimSize(0), n = streams.getDimSize(1), features = streams.getDimSize(2);
+  int64_t tokens = streams.getDimSize(0), n = streams.getDimSize(1),
+          features = streams.getDimSize(2);
   int64_t columns = weights.getDimSize(1);
   FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), {tokens, features});
   if (failed(result) || failed(frame.checkShape(op, "weights", weights, {tokens, columns})))
@@ -95,7 +95,8 @@ static LogicalResult evaluateExpand(HyperExpandOp op, ReferenceFrame &frame) {
   const ReferenceTensor &input = frame.getTensor(op.getInput());
   const ReferenceTensor &streams = frame.getTensor(op.getStreams());
   const ReferenceTensor &weights = frame.getTensor(op.getWeights());
-  int64_t tokens = streams.getDimSize(0), n = streams.getDimSize(1), features = streams.getDimSize(2);
+  int64_t tokens = streams.getDimSize(0), n = streams.getDimSize(1),
+          features = streams.getDimSize(2);
   int64_t columns = n * (n + 2);
   FailureOr<ReferenceTensor> result = frame.allocate(op->getOpResult(0), streams.getShape());
   if (failed(result) || failed(frame.checkShape(op, "input", input, {tokens, features})) ||
@@ -114,13 +115,11 @@ static LogicalResult evaluateExpand(HyperExpandOp op, ReferenceFrame &frame) {
 }
 
 void mlir::moec::moe::attachHyperConnectionModels(MLIRContext *context) {
-  attachEvaluation<HyperWeightsOp>(context, [](HyperWeightsOp op, ReferenceFrame &frame) {
-    return evaluateWeights(op, frame);
-  });
+  attachEvaluation<HyperWeightsOp>(
+      context, [](HyperWeightsOp op, ReferenceFrame &frame) { return evaluateWeights(op, frame); });
   attachEvaluation<HyperCollapseOp>(context, [](HyperCollapseOp op, ReferenceFrame &frame) {
     return evaluateCollapse(op, frame);
   });
-  attachEvaluation<HyperExpandOp>(context, [](HyperExpandOp op, ReferenceFrame &frame) {
-    return evaluateExpand(op, frame);
-  });
+  attachEvaluation<HyperExpandOp>(
+      context, [](HyperExpandOp op, ReferenceFrame &frame) { return evaluateExpand(op, frame); });
 }
