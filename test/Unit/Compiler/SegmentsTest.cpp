@@ -117,9 +117,8 @@ TEST_F(SegmentsTest, SharedCachesMergeLayers) {
   std::string cache = "!moe.cache<kv_heads = 1, key_dim = 4, value_dim = 4, block = 16, f32>";
   std::string tokens = "tensor<?xi32> {moe.dims = [\"n\"]}";
   std::string append = "moe.kv_append %x, %x into %cache at(%p, %s, %t) : tensor<?x1x4xf32>, "
-                       "tensor<?x1x4xf32>, <kv_heads = 1, key_dim "
-                       "= 4, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, "
-                       "tensor<?x?xi32> loc(\"layers.0\")\n";
+                       "tensor<?x1x4xf32>, " +
+                       cache + ", tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> loc(\"layers.0\")\n";
   std::string attend = "moe.attention %x over %cache at(%p, %s, %t) {scale = 1.0 : f64} : "
                        "tensor<?x1x4xf32>, <kv_heads = 1, key_dim = "
                        "4, value_dim = 4, block = 16, f32>, tensor<?xi32>, tensor<?xi32>, "
