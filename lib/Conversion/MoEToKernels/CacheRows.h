@@ -1,5 +1,4 @@
-//===- CacheRows.h - single rows of a paged cache
-//----------------------------------------------===//
+//===- CacheRows.h - single rows of a paged cache ---------------------------------------------===//
 
 #ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H
 #define MOEC_LIB_CONVERSION_MOETOKERNELS_CACHEROWS_H

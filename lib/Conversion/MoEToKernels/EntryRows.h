@@ -3,16 +3,14 @@
 #ifndef MOEC_LIB_CONVERSION_MOETOKERNELS_ENTRYROWS_H
 #define MOEC_LIB_CONVERSION_MOETOKERNELS_ENTRYROWS_H
 
-#include "CodeBuilder.h"
-
-#include "moec/Dialect/MoE/IR/MoE.h"
+#include "CacheRows.h"
 
 namespace mlir::moec {
 
 class EntryRows {
 public:
   EntryRows(moe::CacheType type, Value memory, Value blockTable)
-      : type(type), memory(memory), blockTable(blockTable) {}
+      : type(type), memory(memory), rows(type, memory, blockTable) {}
 
   /// Where the row at a position of a sequence lies, when `known`: a wrong table, or no position at
   /// all, leads nowhere.
@@ -26,7 +24,8 @@ public:
 
 private:
   moe::CacheType type;
-  Value memory, blockTable;
+  Value memory;
+  CacheRows rows;
 };
 
 /// How many entries the token at `position` sees, and where entry `entry` lies.
