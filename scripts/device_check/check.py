@@ -1,5 +1,4 @@
-"""check.py [DEVICE] [--sanitize]: everything that prepare put beside this file, on a device ("cuda"): one JSON file and one table. With
---sanitize also the ops under compute-sanitizer, which takes some minutes."""
+"""check.py [DEVICE] [OPTIONS]: everything that prepare put beside this file, on a device ("cuda"): one JSON file and one table."""
 
 import argparse
 import json
@@ -10,10 +9,12 @@ import traceback
 import check_blocks
 import check_experts
 import check_families
+import check_large
 import check_model
 import check_ops
 import moert
 import sanitize
+import time_dense
 
 # Bundle, and whether steps are kept as CUDA graphs.
 MODELS = [("gptoss-tiny-f32", True), ("gptoss-tiny-f32", False), ("gptoss-tiny-f32-ptx", True), ("gptoss-tiny-bf16", True),
@@ -53,8 +54,10 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("device", nargs="?", default="cuda")
-    parser.add_argument("--sanitize", action="store_true")
-    parser.add_argument("--experts", action="store_true")
+    parser.add_argument("--sanitize", action="store_true", help="also the ops under compute-sanitizer: some minutes")
+    parser.add_argument("--experts", action="store_true", help="also MXFP4 experts of true size, 1,000 times each: some minutes")
+    parser.add_argument("--large", action="store_true", help="also ops on more than 2^31 elements: some minutes, 100 GiB of memory")
+    parser.add_argument("--dense", action="store_true", help="also dense products beside PyTorch's, where it is there")
     arguments = parser.parse_args()
     device = arguments.device
     library = moert.Library(f"{here}/libmoert.so")
@@ -98,6 +101,12 @@ def main():
     if arguments.experts:
         result["experts"] = check_experts.check_experts(library, here, device, repetitions=1000)
         failed += result["experts"]["wrong"]
+    if arguments.large:
+        result["large"] = check_large.check(library, f"{here}/large", device)
+        failed += sum(record["wrong_rows"] != 0 for record in result["large"].values())
+    if arguments.dense:
+        result["dense"] = time_dense.check(library, here, f"{here}/dense", device)
+        failed += sum(not record["error"] <= 2.5e-3 for record in result["dense"])
     with open(f"{here}/result.json", "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
     sys.exit(bool(failed or result["ops"]["failed"]))
