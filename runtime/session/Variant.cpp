@@ -48,12 +48,10 @@ public:
     MOERT_ASSIGN_OR_RETURN(memory[index], device.allocate(spans[index].bytes,
                                                           "weight " + inQuotes(weight.name())));
     spans[index].data = memory[index].data();
-    // A piece that is read lies behind the one before it: the tensor only moves on.
-    std::uint32_t part = index;
-    std::uint64_t begin = 0;
-    MOERT_RETURN_IF_ERROR(
-        filler.fill(memory[index].span(), [&](std::uint64_t offset, std::span<std::byte> bytes) {
-          return readParts(part, begin, offset, bytes);
+    // Pieces are read in any order, by several threads at once.
+    MOERT_RETURN_IF_ERROR(filler.fill(
+        memory[index].span(), [this, index](std::uint64_t offset, std::span<std::byte> bytes) {
+          return readParts(index, offset, bytes);
         }));
     done += spans[index].bytes;
     if (progress)
@@ -69,20 +67,18 @@ public:
   }
 
 private:
-  // Reads from `offset` on of tensors that lie one behind the other; tensor `part` begins at `begin`.
-  Status readParts(std::uint32_t &part, std::uint64_t &begin, std::uint64_t offset,
-                   std::span<std::byte> bytes) {
-    while (!bytes.empty()) {
+  // Reads from `offset` on of the tensors from `part` on, which lie one behind the other.
+  Status readParts(std::uint32_t part, std::uint64_t offset, std::span<std::byte> bytes) const {
+    for (; !bytes.empty(); ++part) {
       std::uint64_t size = bundle.manifest().weights(static_cast<int>(part)).bytes();
-      if (offset - begin >= size) {
-        begin += size;
-        ++part;
+      if (offset >= size) {
+        offset -= size;
         continue;
       }
-      std::size_t count = std::min<std::uint64_t>(bytes.size(), size - (offset - begin));
-      MOERT_RETURN_IF_ERROR(bundle.readWeightPart(part, offset - begin, bytes.first(count)));
+      std::size_t count = std::min<std::uint64_t>(bytes.size(), size - offset);
+      MOERT_RETURN_IF_ERROR(bundle.readWeightPart(part, offset, bytes.first(count)));
       bytes = bytes.subspan(count);
-      offset += count;
+      offset = 0;
     }
     return {};
   }

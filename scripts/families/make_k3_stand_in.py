@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """make_k3_stand_in.py OUT: Kimi K3 as published, without its numbers: config.json, the index and all 96 shards with their headers, and
 holes where 1.56 TB of data would be. For measuring how a checkpoint of this size is opened and compiled; the file system must support
-holes. Takes about 150 MB of disk."""
+holes. Takes about 150 MB of disk.
+
+    make_k3_stand_in.py OUT --layers 0-3 --experts 56 --numbers
+
+writes a few layers of true width with random numbers (13 GB), for checking and timing them: moec compile OUT --layers 0-3."""
 
 import argparse
 import json
 import os
 import random
 import struct
+from concurrent.futures import ProcessPoolExecutor
 
 TENSORS, BYTES, SHARDS = 497_220, 1_560_860_324_864, 96
 HIDDEN, HEADS, HEAD, LAYERS, EXPERTS, INNER, LATENT = 7168, 96, 128, 93, 896, 3072, 3584
@@ -71,15 +76,15 @@ def dense(name, inner):
     yield weight(f"{name}.down_proj", HIDDEN, inner)
 
 
-def mixture(rng):
-    yield weight("gate", EXPERTS, HIDDEN)
-    yield "gate.e_score_correction_bias", "F32", (EXPERTS,)
+def mixture(rng, experts):
+    yield weight("gate", experts, HIDDEN)
+    yield "gate.e_score_correction_bias", "F32", (experts,)
     yield weight("routed_expert_down_proj", LATENT, HIDDEN)
     yield weight("routed_expert_norm", LATENT)
     yield weight("routed_expert_up_proj", HIDDEN, LATENT)
     yield from dense("shared_experts", 2 * INNER)
     # The six tensors of an expert lie one behind the other; experts come in no order.
-    for expert in rng.sample(range(EXPERTS), EXPERTS):
+    for expert in rng.sample(range(experts), experts):
         for part, rows, columns in (("w1", INNER, LATENT), ("w2", LATENT, INNER), ("w3", INNER, LATENT)):
             yield f"experts.{expert}.{part}.weight_packed", "U8", (rows, columns // 2)
             yield f"experts.{expert}.{part}.weight_scale", "U8", (rows, columns // 32)
@@ -90,7 +95,7 @@ def within(prefix, tensors):
         yield f"{prefix}.{name}", dtype, shape
 
 
-def layer(number, rng):
+def layer(number, rng, experts):
     for name in ("input_layernorm", "post_attention_layernorm", "self_attention_res_norm", "mlp_res_norm"):
         yield weight(name, HIDDEN)
     for name in ("self_attention_res_proj", "mlp_res_proj"):
@@ -98,7 +103,7 @@ def layer(number, rng):
     yield weight("self_attn.g_proj", WIDTH, HIDDEN)
     yield weight("self_attn.o_proj", HIDDEN, WIDTH)
     yield from within("self_attn", latent_attention() if number + 1 in ATTENTION_LAYERS else linear_attention())
-    yield from dense("mlp", 33792) if number == 0 else within("block_sparse_moe", mixture(rng))
+    yield from dense("mlp", 33792) if number == 0 else within("block_sparse_moe", mixture(rng, experts))
 
 
 def vision():
@@ -114,16 +119,17 @@ def vision():
     yield weight("mm_projector.post_norm", HIDDEN)
 
 
-def model(rng):
+def model(rng, layers, experts, has_vision):
     text = "language_model"
     yield weight(f"{text}.model.embed_tokens", 163840, HIDDEN)
-    for number in range(LAYERS):
-        yield from within(f"{text}.model.layers.{number}", layer(number, rng))
+    for number in layers:
+        yield from within(f"{text}.model.layers.{number}", layer(number, rng, experts))
     yield weight(f"{text}.model.norm", HIDDEN)
     yield weight(f"{text}.model.output_attn_res_norm", HIDDEN)
     yield weight(f"{text}.model.output_attn_res_proj", 1, HIDDEN)
     yield weight(f"{text}.lm_head", 163840, HIDDEN)
-    yield from vision()
+    if has_vision:
+        yield from vision()
 
 
 def bytes_of(dtype, shape):
@@ -133,33 +139,74 @@ def bytes_of(dtype, shape):
     return size
 
 
+def numbers(name, dtype, shape, rng):
+    """Random bytes of a tensor, of such sizes that activations stay near 1. numpy is needed for these alone."""
+    import numpy as np
+    count = bytes_of(dtype, shape) // SIZES[dtype]
+    if name.endswith("weight_packed"):
+        return rng.bytes(count)
+    if name.endswith("weight_scale"):
+        least = 126 - round(np.log2(32 * shape[-1]) / 2 + 1.4)
+        return rng.integers(least, least + 3, count, dtype=np.uint8).tobytes()
+    if dtype == "F32":
+        x = rng.standard_normal(count, dtype=np.float32) * (0.5 if "conv1d" in name or "bias" in name else 0.1)
+        x += 1 if "norm" in name else 0
+        x[HEADS if name.endswith("A_log") else count:] = 0  # padded in the release, too
+        return x.tobytes()
+    # bf16 of two binades, by their bits: a sign, an exponent's last bit and seven of the mantissa at random.
+    size = 1 if len(shape) == 1 or "embed_tokens" in name else 1.5 / np.sqrt(shape[-1])
+    bits = np.frombuffer(rng.bytes(2 * count), np.uint16)
+    sign = 0 if len(shape) == 1 else 0x8000  # norms' weights are positive
+    return ((bits & np.uint16(sign | 0xFF)) + np.uint16(126 + round(np.log2(size)) << 7)).tobytes()
+
+
+def write_shard(path, tensors, seed):
+    """`tensors`: (name, dtype, shape). Without a seed holes instead of numbers."""
+    header, end = {}, 0
+    for name, dtype, shape in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end := end + bytes_of(dtype, shape)]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        if seed is None:
+            file.truncate(8 + len(text) + end)
+            return
+        import numpy as np
+        rng = np.random.default_rng(seed)
+        for name, dtype, shape in tensors:
+            file.write(numbers(name, dtype, shape, rng))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", help="the folder to write")
-    out = parser.parse_args().out
-    os.makedirs(out)
-    tensors = [(name, dtype, shape, bytes_of(dtype, shape)) for name, dtype, shape in model(random.Random(3))]
-    total = sum(size for *_, size in tensors)
-    assert len(tensors) == TENSORS, f"{len(tensors)} tensors"
-    assert total == BYTES, f"{total} bytes"
-    headers, ends, places, written = [{} for _ in range(SHARDS)], [0] * SHARDS, {}, 0
-    for name, dtype, shape, size in tensors:
+    parser.add_argument("--layers", metavar="N-M", help="only these layers, the embedding and the head")
+    parser.add_argument("--experts", type=int, default=EXPERTS, help="of a layer")
+    parser.add_argument("--numbers", action="store_true", help="random numbers instead of holes")
+    arguments = parser.parse_args()
+    first, last = map(int, arguments.layers.split("-")) if arguments.layers else (0, LAYERS - 1)
+    TEXT["num_experts"] = arguments.experts
+    os.makedirs(arguments.out)
+    tensors = list(model(random.Random(3), range(first, last + 1), arguments.experts, not arguments.layers))
+    total = sum(bytes_of(dtype, shape) for _, dtype, shape in tensors)
+    if not arguments.layers and arguments.experts == EXPERTS:
+        assert (len(tensors), total) == (TENSORS, BYTES), f"{len(tensors)} tensors, {total} bytes"
+    shards, places, written = [[] for _ in range(SHARDS)], {}, 0
+    for tensor in tensors:
         shard = min(written * SHARDS // total, SHARDS - 1)
-        headers[shard][name] = {"dtype": dtype, "shape": shape, "data_offsets": [ends[shard], ends[shard] + size]}
-        places[name] = f"model-{shard + 1:05d}-of-{SHARDS:05d}.safetensors"
-        ends[shard] += size
-        written += size
-    for shard, header in enumerate(headers):
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
-        with open(f"{out}/model-{shard + 1:05d}-of-{SHARDS:05d}.safetensors", "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            file.truncate(8 + len(text) + ends[shard])
-    with open(f"{out}/model.safetensors.index.json", "w", encoding="utf-8") as file:
+        shards[shard].append(tensor)
+        places[tensor[0]] = f"model-{shard + 1:05d}-of-{SHARDS:05d}.safetensors"
+        written += bytes_of(*tensor[1:])
+    with ProcessPoolExecutor() as workers:
+        list(workers.map(write_shard, [f"{arguments.out}/model-{n + 1:05d}-of-{SHARDS:05d}.safetensors" for n in range(SHARDS)], shards,
+                         range(SHARDS) if arguments.numbers else [None] * SHARDS))
+    with open(f"{arguments.out}/model.safetensors.index.json", "w", encoding="utf-8") as file:
         json.dump({"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))}, file, indent=2)
-    with open(f"{out}/config.json", "w", encoding="utf-8") as file:
+    with open(f"{arguments.out}/config.json", "w", encoding="utf-8") as file:
         json.dump(CONFIG, file, indent=2)
     print(f"{len(tensors)} tensors, {total} bytes in {SHARDS} shards")
 
 
-main()
+if __name__ == "__main__":
+    main()

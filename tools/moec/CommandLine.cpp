@@ -466,6 +466,12 @@ void CommandLine::addVerify() {
                   "compare with somebody else's results; what the file does not say comes from the interpreter")
       ->excludes(reference)
       ->type_name("FILE.safetensors");
+  sub->add_option("--with", verify.with,
+                  "compare with code compiled for another device, cpu or cuda[:N], instead of the interpreter, which is slow: for "
+                  "layers of true size")
+      ->excludes(reference)
+      ->check(isDevice())
+      ->type_name("DEVICE");
   sub->add_option("--level", verify.level,
                   "smoke: one sequence in one step; samples: 32 sequences of random lengths, in pieces, several in a step; full: "
                   "also token by token, in batches of unequal sizes")
@@ -516,6 +522,7 @@ void CommandLine::addVerify() {
       "  moec verify model.moeb\n"
       "  moec verify model.moeb --level full --report report.json\n"
       "  moec verify model.moeb --against reference.safetensors --level samples\n"
+      "  moec verify model.moeb --device cuda --with cpu\n"
       "  moec verify copied.moeb --reference-weights path/to/checkpoint");
 }
 

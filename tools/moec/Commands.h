@@ -100,6 +100,7 @@ struct VerifyCommand {
   bool json = false;
   bool reference = false; // as without --against
   std::string against;    // file; empty: the interpreter
+  std::string with;       // device whose compiled code stands for the interpreter; empty: none
   std::string level = "smoke";
   std::string report; // file; empty: none
   std::string referenceProgram, referenceWeights;

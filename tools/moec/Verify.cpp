@@ -65,6 +65,8 @@ private:
   Status readFile();
   Status makeTokens();
   Status runBundle();
+  // What `--with` compiles for.
+  Result<Target> otherTarget() const;
   // Logits by step with the file's, or else the reference's.
   Comparison compareLogits(const Verifier &verifier,
                            const std::vector<std::vector<double>> &actual);
@@ -199,6 +201,28 @@ Status VerifyRun::runBundle() {
   return {};
 }
 
+Result<Target> VerifyRun::otherTarget() const {
+  Target other = target;
+  other.device = command.with;
+  if (command.with == "cpu") {
+    other.name = "cpu";
+    return other;
+  }
+  if (!command.with.starts_with("cuda"))
+    return Status(ErrorCode::InvalidArgument,
+                  "expected cpu, cuda or cuda:N, found " + moert::inQuotes(command.with), "--with");
+  for (const moec::bundle::Variant &variant : bundle->manifest().variants())
+    if (variant.has_cuda()) {
+      other.name = variant.target();
+      other.ptxOnly = variant.cuda().cubin().empty();
+      return other;
+    }
+  return Status(ErrorCode::Unsupported,
+                "the bundle has no code for GPUs, and so nothing says which kind --with " +
+                    command.with + " is",
+                bundle->path(), "compile it for the GPU, too: --target cuda:sm_90a,cpu");
+}
+
 Comparison VerifyRun::compareLogits(const Verifier &verifier,
                                     const std::vector<std::vector<double>> &actual) {
   mlir::moec::Segment whole = compiled.cut->getWhole();
@@ -244,7 +268,9 @@ Result<Outcome> VerifyRun::run() {
   outcome.bundle = command.bundle;
   outcome.model = bundle->manifest().model();
   outcome.variant = target.name;
-  outcome.reference = command.against.empty() ? "the reference interpreter" : command.against;
+  outcome.reference = !command.against.empty() ? command.against
+                      : !command.with.empty()  ? "code compiled for " + command.with
+                                               : "the reference interpreter";
   outcome.level = command.level;
   outcome.seed = command.seed;
   outcome.sequences = schedule.sequences.size();
@@ -258,8 +284,19 @@ Result<Outcome> VerifyRun::run() {
     return Status(ErrorCode::InputOutput, "no temporary folder can be made", "TMPDIR",
                   "name a folder that can be written to");
   SegmentCompiler compiler(target, folder.path(), diagnostics);
-  Verifier verifier(compiled, reference, schedule, file, outcome.tolerances, compiler, allLogits,
-                    diagnostics);
+  Target other;
+  std::optional<SegmentCompiler> otherCompiler;
+  if (!command.with.empty()) {
+    MOERT_ASSIGN_OR_RETURN(other, otherTarget());
+    std::string place = moert::joinPath(folder.path(), "other");
+    std::error_code error;
+    if (!std::filesystem::create_directory(place, error))
+      return Status(ErrorCode::InputOutput, error.message(), place);
+    otherCompiler.emplace(other, place, diagnostics);
+    outcome.second = "code for " + command.with;
+  }
+  Verifier verifier(compiled, reference, schedule, file, outcome.tolerances, compiler,
+                    otherCompiler ? &*otherCompiler : nullptr, allLogits, diagnostics);
   MOERT_RETURN_IF_ERROR(verifier.prepare());
   Progress progress("verifying");
   std::size_t count = compiled.segments().size();

@@ -143,11 +143,11 @@ std::string Outcome::toTable() const {
   if (const SegmentOutcome *first = firstDifferent()) {
     text += "\nThe first difference is in " + first->name + ".\n";
     for (const auto &[list, what] :
-         {std::pair(&first->withInterpreter, "compiled code and interpreter"),
-          {&first->withFile, "compiled code and the file"}})
+         {std::pair(&first->withInterpreter, "compiled code and " + second),
+          {&first->withFile, std::string("compiled code and the file")}})
       for (const Comparison &each : *list)
         if (!each.agrees())
-          text += std::string("  ") + what + ": " + describe(each) + "\n";
+          text += "  " + what + ": " + describe(each) + "\n";
     if (first->firstOp)
       text += "The first op that differs: " + describe(*first->firstOp) + "\n";
     if (!first->note.empty())

@@ -23,6 +23,7 @@ struct SegmentOutcome {
 
 struct Outcome {
   std::string bundle, model, variant, reference, level;
+  std::string second = "interpreter"; // what layers are compared with where it is not a file
   std::uint64_t seed = 0;
   std::size_t sequences = 0, tokens = 0, steps = 0;
   Tolerances tolerances;

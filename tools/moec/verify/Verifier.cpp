@@ -22,9 +22,11 @@ struct Verifier::Pools {
 
 Verifier::Verifier(const Program &compiled, const Program &reference, const Schedule &schedule,
                    const std::vector<AgainstSequence> &file, const Tolerances &tolerances,
-                   SegmentCompiler &compiler, bool allLogits, DiagnosticStatus &diagnostics)
+                   SegmentCompiler &compiler, SegmentCompiler *otherCompiler, bool allLogits,
+                   DiagnosticStatus &diagnostics)
     : compiled(compiled), reference(reference), schedule(schedule), file(file),
-      tolerances(tolerances), compiler(compiler), allLogits(allLogits), diagnostics(diagnostics) {}
+      tolerances(tolerances), compiler(compiler), otherCompiler(otherCompiler),
+      allLogits(allLogits), diagnostics(diagnostics) {}
 
 Status Verifier::prepare() {
   auto created = ReferenceSession::create(*reference.module, reference.weights.get(),
@@ -94,6 +96,8 @@ Comparison Verifier::makeComparison(const Segment &segment, Value value) const {
   }
   comparison.shape = toText(value.getType());
   comparison.tolerance = allowedError(segment, value, tolerances);
+  if (otherCompiler) // both sides round
+    comparison.tolerance *= std::sqrt(2.0);
   comparison.wantsIntegers = cast<RankedTensorType>(value.getType()).getElementType().isInteger();
   return comparison;
 }
@@ -170,6 +174,14 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair,
     return fail(pair.compiled.name);
   MOERT_ASSIGN_OR_RETURN(auto code, CompiledSegment::create(*compiledProgram->module, compiler));
   Interpreter interpreter(*referenceProgram->module, reference.weights.get());
+  std::unique_ptr<CompiledSegment> other;
+  if (otherCompiler) {
+    MOERT_ASSIGN_OR_RETURN(other,
+                           CompiledSegment::create(*referenceProgram->module, *otherCompiler));
+  }
+  auto runReference = [&](ArrayRef<ReferenceValue> given) {
+    return other ? other->run(given) : interpret(interpreter, given);
+  };
 
   Pools pools;
   for (auto [i, argument] : llvm::enumerate(session->getEntry().getArguments())) {
@@ -191,7 +203,7 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair,
 
   for (std::size_t step = 0; step < schedule.steps.size(); ++step) {
     MOERT_ASSIGN_OR_RETURN(auto interpreted,
-                           interpret(interpreter, collect(*referenceProgram, step, pools)));
+                           runReference(collect(*referenceProgram, step, pools)));
     MOERT_ASSIGN_OR_RETURN(auto computed, code->run(collect(*compiledProgram, step, pools)));
     std::vector<std::vector<char>> otherwise; // by choice
     for (Choice &choice : choices) {

@@ -1,4 +1,5 @@
-// Runs a program's segments, compiled and interpreted, with the same inputs.
+// Runs a program's segments, compiled and interpreted (or compiled for another device), with the
+// same inputs.
 #ifndef MOEC_TOOLS_MOEC_VERIFY_VERIFIER_H
 #define MOEC_TOOLS_MOEC_VERIFY_VERIFIER_H
 
@@ -21,9 +22,11 @@ public:
   using ReferenceValue = mlir::moec::moe::ReferenceValue;
 
   // Everything outlives the verifier; `file` has a sequence for each of the schedule's, or nothing.
+  // With `otherCompiler` the reference program's pieces are compiled with it, not interpreted.
   Verifier(const Program &compiled, const Program &reference, const Schedule &schedule,
            const std::vector<AgainstSequence> &file, const Tolerances &tolerances,
-           SegmentCompiler &compiler, bool allLogits, DiagnosticStatus &diagnostics);
+           SegmentCompiler &compiler, SegmentCompiler *otherCompiler, bool allLogits,
+           DiagnosticStatus &diagnostics);
 
   // The arguments of all steps. To be called first.
   moert::Status prepare();
@@ -68,6 +71,7 @@ private:
   const std::vector<AgainstSequence> &file;
   const Tolerances &tolerances;
   SegmentCompiler &compiler;
+  SegmentCompiler *otherCompiler; // none: the interpreter is the reference
   bool allLogits;
   DiagnosticStatus &diagnostics;
   std::unique_ptr<mlir::moec::moe::ReferenceSession> session;
