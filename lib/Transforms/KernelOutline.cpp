@@ -123,6 +123,17 @@ static int64_t getElementsPerWorkgroup(const TargetDescription &target) {
   return target.isCUDA() ? 4 * genericThreads : 8192;
 }
 
+/// Whether what the second dimension of the result counts (columns, or heads) has nothing in common.
+static bool areColumnsIndependent(Operation *root) {
+  if (auto linalg = dyn_cast<linalg::LinalgOp>(root))
+    return linalg.getNumParallelLoops() == linalg.getNumLoops();
+  // Norms are over the last dimension.
+  if (isa<moe::RMSNormOp, moe::GatedRMSNormOp, moe::LayerNormOp>(root))
+    return cast<RankedTensorType>(root->getResult(0).getType()).getRank() > 2;
+  return isa<moe::HeadLinearOp, moe::GateOp, moe::DecayGateOp>(root) ||
+         root->hasTrait<OpTrait::Elementwise>();
+}
+
 FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
                                              const TargetDescription &target) const {
   MLIRContext *context = root->getContext();
@@ -156,7 +167,8 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
   }
   KernelSize size{{one}, zero, {}, target.isCUDA() ? genericThreads : 1};
   bool tilable = isa<linalg::LinalgOp>(root) || root->hasTrait<OpTrait::Elementwise>() ||
-                 isa<moe::TokenParallelOpInterface, moe::GatherRowsOp, moe::DequantizeOp>(root);
+                 isa<moe::TokenParallelOpInterface, moe::GatherRowsOp, moe::DequantizeOp,
+                     tensor::ConcatOp>(root);
   auto type =
       outputs.empty() ? RankedTensorType() : dyn_cast<RankedTensorType>(outputs.front().getType());
   if (!tilable || !type || type.getRank() == 0)
@@ -170,6 +182,14 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
   while (cut + 1 < type.getRank() && type.getDimSize(cut) == 1)
     ++cut;
   int64_t tile = std::max<int64_t>(1, getElementsPerWorkgroup(target) / rest);
+  // Parts of different sizes cannot be cut alike: neither along their dimension nor before it.
+  if (auto concat = dyn_cast<tensor::ConcatOp>(root);
+      concat && cut >= static_cast<int64_t>(concat.getDim())) {
+    if (concat.getDim() != 0 || type.getRank() != 2)
+      return size;
+    cut = 1;
+    tile = target.isCUDA() ? 64 : 512; // columns of all rows, which are many
+  }
   if (!type.isDynamicDim(cut) && type.getDimSize(cut) <= tile)
     return size;
   AffineExpr extent = dims.getDim(outputs.front(), cut);
@@ -178,13 +198,14 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
   size.tiles.assign(cut, 0);
   size.tiles.push_back(tile);
   AffineExpr workgroups = extent.ceilDiv(tile);
-  // Heads have nothing in common: where one token's are many, workgroups share them.
-  if (isa<moe::HeadLinearOp>(root) && cut == 0 && tile == 1 && type.getRank() == 3) {
-    int64_t heads = type.getDimSize(1), columns = type.getDimSize(2);
-    int64_t headsOfTile =
-        std::clamp<int64_t>(getElementsPerWorkgroup(target) / columns, 1, heads);
-    size.tiles.push_back(headsOfTile);
-    workgroups = workgroups * llvm::divideCeil(heads, headsOfTile);
+  // Where one token's are many, workgroups share them: few tokens would keep few of them busy.
+  if (cut == 0 && tile == 1 && type.getRank() > 1 && !type.isDynamicDim(1) &&
+      areColumnsIndependent(root)) {
+    int64_t columns = type.getDimSize(1), behind = std::max<int64_t>(1, rest / columns);
+    int64_t columnsOfTile =
+        std::clamp<int64_t>(getElementsPerWorkgroup(target) / behind, 1, columns);
+    size.tiles.push_back(columnsOfTile);
+    workgroups = workgroups * llvm::divideCeil(columns, columnsOfTile);
   }
   size.workgroups = {workgroups};
   return size;

@@ -45,8 +45,23 @@ private:
   /// Concatenating anything but a weight would cost more than it saves.
   static bool isWeight(Value value) { return value.getDefiningOp<moe::WeightOp>() != nullptr; }
 
+  /// One weight that is read from the files of all, one behind the other. Those with other readers
+  /// would be read twice: they are copied when the model is loaded.
   static Value concat(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
-    return tensor::ConcatOp::create(builder, loc, /*dim=*/0, parts);
+    if (!llvm::all_of(parts, [](Value part) { return part.hasOneUse(); }))
+      return tensor::ConcatOp::create(builder, loc, /*dim=*/0, parts);
+    SmallVector<std::pair<StringRef, moe::WeightRefAttr>> files;
+    for (Value part : parts)
+      llvm::append_range(files, part.getDefiningOp<moe::WeightOp>().getParts());
+    SmallVector<Attribute> names, places;
+    for (auto [name, place] : llvm::drop_begin(files)) {
+      names.push_back(builder.getStringAttr(name));
+      places.push_back(place);
+    }
+    Type type = tensor::ConcatOp::inferResultType(/*dim=*/0, ValueRange(parts).getTypes());
+    return moe::WeightOp::create(builder, loc, type, builder.getStringAttr(files.front().first),
+                                 files.front().second, builder.getArrayAttr(names),
+                                 builder.getArrayAttr(places));
   }
 
   static void merge(ArrayRef<moe::LinearOp> members) {

@@ -273,6 +273,33 @@ def experts(p, rng):
     p.results = [("y", x)]
 
 
+def columns_of_wider(p, rng):
+    """Products and experts whose input is some columns of a wider tensor, as where products were merged."""
+    dtype, k, rest = rng.choice(["f32", "bf16", "bf16"]), 64, int(rng.choice([8, 24, 64, 5]))
+    first, n, count = int(rng.choice([0, 8, 16, 4])), int(rng.choice([32, 130])), 4
+    p.roundings = 2
+    wide = p.normal("x", dtype, first + k + rest)
+    x, c = tensor(dtype, k), tensor("f32", n)
+    p.line("%c0 = arith.constant 0 : index")
+    p.line(f"%t = tensor.dim %x, %c0 : {wide}")
+    p.line(f"%part = tensor.extract_slice %x[0, {first}] [%t, {k}] [1, 1] : {wide} to {x}")
+    p.line(f"%y = moe.linear %part, %lw : {x}, {p.matrix('lw', 'bf16', n, k)} -> {c}")
+    w, i = route_text(p, rng, count, 2)
+    up, down = p.matrix("up", "mxfp4", count, 64, k), p.matrix("down", "mxfp4", count, k, 32)
+    p.line(f"%z = moe.experts %part to %i, %w gate_up(%up : {up}) down(%down : {down}) <silu> : {x}, {i}, {w} -> {x}")
+    p.results = [("y", c), ("z", x)]
+
+
+def concatenation(p, rng):
+    """Parts of different sizes, along the last dimension or heads."""
+    dtype, heads, dim = rng.choice(["f32", "bf16"]), int(rng.choice([1, 3, 96])), int(rng.integers(1, 3))
+    sizes = [int(n) for n in rng.choice([1, 5, 64, 130], size=int(rng.integers(2, 4)))]
+    parts = [p.normal(f"x{i}", dtype, *([heads, n] if dim == 2 else [n, 16])) for i, n in enumerate(sizes)]
+    y = tensor(dtype, *([heads, sum(sizes)] if dim == 2 else [sum(sizes), 16]))
+    p.line(f"%y = tensor.concat dim({dim}) {', '.join(f'%x{i}' for i in range(len(parts)))} : ({', '.join(parts)}) -> {y}")
+    p.results = [("y", y)]
+
+
 def chosen_experts(p, rng):
     """Experts with choices that are given: some are -1, some experts have no token, and some tokens no expert. Blocks of weights with
     very small and very large scales meet inputs that keep products near 1; one expert of one result has no number."""
@@ -734,7 +761,7 @@ def compressed_attention(p, rng):
 
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
             dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes, mix_residuals, residual_stack,
-            hyper_connections, hash_route, compressed_attention]
+            hyper_connections, hash_route, compressed_attention, columns_of_wider, concatenation]
 
 
 def make(folder, seed, count, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):

@@ -3,7 +3,7 @@
 // CHECK-LABEL: @query_key_value
 // CHECK-SAME: %[[X:.*]]: tensor<?x32xf32>
 func.func @query_key_value(%x: tensor<?x32xf32>) -> (tensor<?x64xf32>, tensor<?x16xf32>) {
-  // CHECK: %[[W:.*]] = tensor.concat dim(0) {{.*}} -> tensor<80x32xbf16>
+  // CHECK: %[[W:.*]] = moe.weight "q" at <"m.safetensors", 0, 4096> and ["k"] at [#moe.weight_ref<"m.safetensors", 4096, 1024>] : tensor<80x32xbf16>
   // CHECK: %[[Y:.*]] = moe.linear %[[X]], %[[W]] : {{.*}} -> tensor<?x80xf32>
   // CHECK: tensor.extract_slice %[[Y]][0, 0] [%{{.*}}, 64] [1, 1]
   // CHECK: tensor.extract_slice %[[Y]][0, 64] [%{{.*}}, 16] [1, 1]

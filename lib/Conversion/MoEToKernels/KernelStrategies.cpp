@@ -48,6 +48,7 @@ ArrayRef<const KernelStrategy *> mlir::moec::getKernelStrategies() {
       &getCUDASelectEntriesStrategy(),
       &getCUDAHyperWeightsStrategy(),
       &getCUDALinearStrategy(),
+      &getCUDAHeadLinearStrategy(),
       &getCUDAGroupedLinearStrategy(),
       &getHopperLinearStrategy(),
       &getHopperGroupedLinearStrategy(),

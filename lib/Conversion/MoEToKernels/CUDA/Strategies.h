@@ -8,6 +8,7 @@
 namespace mlir::moec {
 
 const KernelStrategy &getCUDALinearStrategy();
+const KernelStrategy &getCUDAHeadLinearStrategy();
 const KernelStrategy &getCUDAGroupedLinearStrategy();
 const KernelStrategy &getHopperLinearStrategy();
 const KernelStrategy &getHopperGroupedLinearStrategy();

@@ -108,15 +108,17 @@ ExpertsBlock::TokenRows ExpertsBlock::findRows(const Shape &shape, const Tile &t
   Value swizzled = arith::XOrIOp::create(code, code.getLoc(), rows.piece, firstRow);
   rows.place = code.add(code.times(firstRow, bytesOfRow), code.times(swizzled, pieceBytes));
   rows.bytesOfTile = code.times(code.andBits(code.plus(tile.tokens, 7), -8), bytesOfRow);
+  // The tokens' rows may be columns of a wider matrix.
+  auto [strides, offset] = cast<MemRefType>(input.getType()).getStridesAndOffset();
   for (int64_t first = 0; first < shape.tokens; first += rowsOfPass) {
     Value row = code.plus(firstRow, first);
     Value isRow = code.compare(arith::CmpIPredicate::slt, row, tile.tokens);
     Value token = code.toIndex(code.add(tile.firstToken, code.select(isRow, row, code.int32(0))));
     if (op.getGather())
       token = code.divide(code.loadIndex(pairs, token), op.getTopK());
-    Value byte = code.add(code.mul(token, elements * 2),
+    Value byte = code.add(code.mul(token, strides[0] * 2),
                           code.toIndex(code.times(rows.piece, pieceBytes)));
-    rows.pointers.push_back(code.globalPointer(input, byte));
+    rows.pointers.push_back(code.globalPointer(input, code.add(byte, offset * 2)));
     rows.isRow.push_back(isRow);
   }
   return rows;

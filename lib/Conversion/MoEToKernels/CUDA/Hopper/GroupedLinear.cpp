@@ -19,7 +19,7 @@ public:
     auto linear = dyn_cast<moe::GroupedLinearOp>(op);
     if (!linear || target.cpu != "sm_90a" ||
         !isa<moe::BlockTensorType>(linear.getWeight().getType()) ||
-        !isWholeBuffer(linear.getInput()))
+        !hasAlignedRows(linear.getInput()))
       return false;
     ArrayRef<int64_t> shape = moe::getLogicalShape(linear.getWeight().getType());
     // A thread has two neighbouring columns.

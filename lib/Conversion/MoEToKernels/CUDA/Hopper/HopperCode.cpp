@@ -37,6 +37,18 @@ bool mlir::moec::isWholeBuffer(Value tensor) {
   return !isa_and_nonnull<tensor::ExtractSliceOp>(op);
 }
 
+bool mlir::moec::hasAlignedRows(Value tensor) {
+  auto slice = tensor.getDefiningOp<tensor::ExtractSliceOp>();
+  auto type = cast<RankedTensorType>(tensor.getType());
+  constexpr int64_t pieceBits = 16 * 8;
+  int64_t bits = type.getElementTypeBitWidth();
+  if (!slice)
+    return isWholeBuffer(tensor) && (type.getDimSize(1) * bits) % pieceBits == 0;
+  return slice.hasUnitStride() && slice.getSourceType().getRank() == type.getRank() &&
+         slice.getStaticOffset(0) == 0 && !slice.isDynamicOffset(1) &&
+         (slice.getStaticOffset(1) * bits) % pieceBits == 0 && hasAlignedRows(slice.getSource());
+}
+
 HopperCode::HopperCode(Location loc, OpBuilder &builder, int64_t threads)
     : BlockCode(loc, builder, threads) {
   number = NVVM::ThreadIdXOp::create(*this, loc, getI32Type());

@@ -18,6 +18,10 @@ namespace mlir::moec {
 /// are further apart than they are long, and begin at any address.
 bool isWholeBuffer(Value tensor);
 
+/// Whether each row of the matrix, which may be columns of a wider one, begins at a multiple of 16
+/// bytes, as copies in pieces want it.
+bool hasAlignedRows(Value tensor);
+
 class HopperCode : public BlockCode {
 public:
   static constexpr int64_t warpgroupSize = 128;

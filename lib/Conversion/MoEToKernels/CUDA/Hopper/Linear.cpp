@@ -37,6 +37,10 @@ public:
         shapes(schedule.getShapes()), results(code, op, operands, result), input(operands[0]),
         weight(operands[1]) {
     rows = code.toInt32(code.dim(input, 0));
+    // Boxes are copied out of the whole buffer, of which the input may be some columns.
+    firstElement = cast<MemRefType>(input.getType()).getStridesAndOffset().second;
+    while (auto view = input.getDefiningOp<memref::SubViewOp>())
+      input = view.getSource();
   }
 
   void build(Value workgroup) {
@@ -107,7 +111,8 @@ private:
     auto copy = [&](Value isThere, Value map, Value first) {
       code.when(isThere, [&] {
         Value target = code.add(place, code.times(first, bytesOfRow));
-        code.loadBox(code.dynamicShared(target), map, barrier, {k, code.add(row, first)});
+        code.loadBox(code.dynamicShared(target), map, barrier,
+                     {code.plus(k, firstElement), code.add(row, first)});
       });
     };
     for (auto [map, boxRows] : llvm::zip(inputMaps, rowBoxes)) {
@@ -236,6 +241,7 @@ private:
   ArrayRef<LinearShape> shapes;
   LinearResults results;
   Value input, weight, rows;
+  int64_t firstElement; ///< of a row of the input in its buffer
   SmallVector<Value> inputMaps;
 };
 
@@ -247,10 +253,13 @@ public:
   bool supports(Operation *op, const TargetDescription &target) const override {
     auto linear = dyn_cast<moe::LinearOp>(op);
     if (!linear || target.cpu != "sm_90a" || linear.getNormWeight() ||
-        !isWholeBuffer(linear.getInput()))
+        !hasAlignedRows(linear.getInput()))
       return false;
     auto weight = dyn_cast<RankedTensorType>(linear.getWeight().getType());
     if (!weight || moe::getLayout(weight))
+      return false;
+    // Zeros come behind the end of the buffer only.
+    if (!isWholeBuffer(linear.getInput()) && weight.getDimSize(1) % depth != 0)
       return false;
     Type element = weight.getElementType();
     // The copy engine wants rows of whole 16 bytes; pairs of columns are stored together.
