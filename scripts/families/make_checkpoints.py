@@ -16,8 +16,8 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM, GlmMoeDsaConfig,
-                          GlmMoeDsaForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig,
+from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM, Glm4MoeConfig,
+                          Glm4MoeForCausalLM, GlmMoeDsaConfig, GlmMoeDsaForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig,
                           Qwen3_5MoeForCausalLM, Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig,
                           Qwen3NextForCausalLM)
 
@@ -68,6 +68,14 @@ def glm(**changes):
                                      rope_parameters=dict(rope_type="default", rope_theta=1e6)) | changes
     return GlmMoeDsaForCausalLM(GlmMoeDsaConfig(**config))
 
+
+def glm4_moe():
+    return Glm4MoeForCausalLM(Glm4MoeConfig(**COMMON | dict(
+        num_hidden_layers=4, intermediate_size=96, moe_intermediate_size=48, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+        n_group=2, topk_group=1, routed_scaling_factor=1.5, first_k_dense_replace=1, attention_bias=True, use_qk_norm=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5})))
+
+
 HYBRID = COMMON | dict(
     num_hidden_layers=4, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=32, linear_value_head_dim=48,
     linear_conv_kernel_dim=4, moe_intermediate_size=32, shared_expert_intermediate_size=48, num_experts=6, num_experts_per_tok=3,
@@ -117,7 +125,7 @@ FAMILIES = {
     "qwen3.5-moe": qwen3_5,
     "qwen3.5-moe-text": qwen3_5_text,
     "kimi-linear": kimi_linear,
-} | deepseek_v4.FAMILIES
+} | deepseek_v4.FAMILIES | {"glm4-moe": glm4_moe}
 
 
 def randomize(model, seed, negative_biases):

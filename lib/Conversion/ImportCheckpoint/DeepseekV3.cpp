@@ -15,13 +15,13 @@ Value mlir::moec::buildDeepseekV3(Checkpoint &checkpoint, ModelBuilder &builder)
   DeepseekModel model(checkpoint.config());
   if (checkpoint.hasJsonProblems())
     return {};
-  model.skipPredictionLayers(checkpoint);
+  model.mixture.skipPredictionLayers(checkpoint);
   return buildPreNormLayers(
       builder, model,
       [&](const std::string &name, Value x, int64_t) {
         return model.attention.build(builder, name + ".self_attn", x);
       },
       [&](const std::string &name, Value x, int64_t layer) {
-        return model.buildFeedForward(builder, name, x, layer);
+        return model.mixture.build(builder, name, x, layer);
       });
 }

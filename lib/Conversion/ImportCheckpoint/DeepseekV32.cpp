@@ -19,7 +19,7 @@ Value mlir::moec::buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder
   LightningIndexer indexer = model.readIndexer(config, /*interleaved=*/false);
   if (checkpoint.hasJsonProblems())
     return {};
-  model.skipPredictionLayers(checkpoint);
+  model.mixture.skipPredictionLayers(checkpoint);
   return buildPreNormLayers(
       builder, model,
       [&](const std::string &name, Value x, int64_t) {
@@ -29,6 +29,6 @@ Value mlir::moec::buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder
         });
       },
       [&](const std::string &name, Value x, int64_t layer) {
-        return model.buildFeedForward(builder, name, x, layer);
+        return model.mixture.build(builder, name, x, layer);
       });
 }

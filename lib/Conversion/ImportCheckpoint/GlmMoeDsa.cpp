@@ -66,7 +66,7 @@ Value mlir::moec::buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder) 
   std::vector<bool> hasIndexer = readIndexerLayers(config, model.layers);
   if (checkpoint.hasJsonProblems())
     return {};
-  model.skipPredictionLayers(checkpoint);
+  model.mixture.skipPredictionLayers(checkpoint);
   Value chosen;
   return buildPreNormLayers(
       builder, model,
@@ -83,6 +83,6 @@ Value mlir::moec::buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder) 
         });
       },
       [&](const std::string &name, Value x, int64_t layer) {
-        return model.buildFeedForward(builder, name, x, layer);
+        return model.mixture.build(builder, name, x, layer);
       });
 }

@@ -37,5 +37,6 @@ Value GroupedAttention::build(ModelBuilder &builder, const std::string &name, Va
   Value heads = builder.attention(name, query, key, value, cache, parameters);
   if (hasGate)
     heads = builder.sigmoidGate(name, heads, gate);
-  return builder.linear(name + ".o_proj", builder.mergeHeads(name, heads), config.hidden, hasBias);
+  return builder.linear(name + ".o_proj", builder.mergeHeads(name, heads), config.hidden,
+                        hasOutputBias);
 }

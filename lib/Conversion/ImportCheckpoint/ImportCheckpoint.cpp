@@ -20,6 +20,7 @@ ArrayRef<ModelFamily> mlir::moec::getModelFamilies() {
   static const ModelFamily families[] = {
       {"DeepseekV3ForCausalLM", "deepseek_v3", "model.embed_tokens.weight", buildDeepseekV3},
       {"DeepseekV32ForCausalLM", "deepseek_v32", "model.embed_tokens.weight", buildDeepseekV32},
+      {"Glm4MoeForCausalLM", "glm4_moe", "model.embed_tokens.weight", buildGlm4Moe},
       {"GlmMoeDsaForCausalLM", "glm_moe_dsa", "model.embed_tokens.weight", buildGlmMoeDsa},
       {"DeepseekV4ForCausalLM", "deepseek_v4", "embed.weight", buildDeepseekV4},
       {"GptOssForCausalLM", "gpt_oss", "model.embed_tokens.weight", buildGptOss},

@@ -21,6 +21,7 @@ struct ModelFamily {
 Value buildDeepseekV4(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildDeepseekV3(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildDeepseekV32(Checkpoint &checkpoint, ModelBuilder &builder);
+Value buildGlm4Moe(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGlmMoeDsa(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildGptOss(Checkpoint &checkpoint, ModelBuilder &builder);
 Value buildKimiK3(Checkpoint &checkpoint, ModelBuilder &builder);

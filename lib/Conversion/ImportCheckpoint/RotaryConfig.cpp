@@ -107,7 +107,8 @@ RotaryConfig readRotaryScheme(const JsonView &config, const JsonView &rope, doub
   return result;
 }
 
-RotaryConfig readRotaryConfig(const JsonView &config, int64_t headDimension, double defaultTheta) {
+RotaryConfig readRotaryConfig(const JsonView &config, int64_t headDimension, double defaultTheta,
+                              double defaultShare) {
   JsonView rope = config.optional("rope_parameters");
   if (!rope)
     rope = config.optional("rope_scaling");
@@ -131,7 +132,7 @@ RotaryConfig readRotaryConfig(const JsonView &config, int64_t headDimension, dou
   JsonView partial = rope.optional("partial_rotary_factor");
   if (!partial)
     partial = config.optional("partial_rotary_factor");
-  double share = positive(partial, 1);
+  double share = positive(partial, defaultShare);
   auto dimensions = share > 1 ? int64_t(0) : int64_t(double(headDimension) * share);
   if (dimensions < 2 || dimensions % 2 != 0) {
     (partial ? partial : config)

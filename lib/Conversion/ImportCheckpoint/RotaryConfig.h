@@ -38,9 +38,9 @@ RotaryConfig readRotaryScheme(const moert::JsonView &config, const moert::JsonVi
 
 /// Reads `rope_parameters` or its older spelling `rope_scaling`, and `rope_theta` in either place.
 /// Complains about what it does not know. `defaultTheta` counts where the config names none (0:
-/// then it is a problem).
+/// then it is a problem), `defaultShare` where it does not say which part of a head is rotated.
 RotaryConfig readRotaryConfig(const moert::JsonView &config, int64_t headDimension,
-                              double defaultTheta);
+                              double defaultTheta, double defaultShare = 1);
 
 } // namespace mlir::moec
 
