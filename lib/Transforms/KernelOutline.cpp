@@ -73,6 +73,8 @@ SmallVector<Value> KernelOutline::getBindings() const {
 KernelOutline KernelOutline::create(Operation *root, SymbolicDims &dims) {
   KernelOutline outline;
   outline.root = root;
+  // Relayouts read a weight as one run of elements: a slice of it is copied first.
+  bool readsSlices = !isa<moe::RelayoutOp>(root);
   outline.outputs.assign(root->getResults().begin(), root->getResults().end());
   // Post-order over what is cloned into the kernel.
   SetVector<Operation *> body;
@@ -85,7 +87,8 @@ KernelOutline KernelOutline::create(Operation *root, SymbolicDims &dims) {
         body.insert(dim);
         continue;
       }
-      bool cloned = producer && (isFreeInKernels(producer) || isSliceInKernels(producer) ||
+      bool cloned = producer && (isFreeInKernels(producer) ||
+                                 (readsSlices && isSliceInKernels(producer)) ||
                                  isa<moe::AssembleBlocksOp>(producer));
       if (!cloned)
         inputs.insert(value);

@@ -1,4 +1,4 @@
-"""prepare_ops.py FOLDER SEED COUNT TARGET: random programs of moe ops (those of the differential test) compiled for a device, with
+"""prepare_ops.py FOLDER SEED ROUNDS TARGET: random programs of moe ops (those of the differential test) compiled for a device, with
 inputs and what the reference interpreter makes of them. Runs where the compiler is; check_ops.py runs on the device's machine."""
 
 import json
@@ -13,13 +13,13 @@ sys.path.insert(0, f"{root}/test/Integration")
 from compare import widen
 from differential_programs import HOPPER_SCALES, encode, make
 
-folder, seed, count, target = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+folder, seed, rounds, target = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 tools = f"{root}/build/bin"
 os.makedirs(folder, exist_ok=True)
 
 
 cases = []
-for program in make(folder, seed, count, HOPPER_SCALES):
+for program in make(folder, seed, rounds, HOPPER_SCALES):
     source = f"{folder}/{program.name}.mlir"
     command = [f"{tools}/moec", "compile", source, "-o", f"{folder}/{program.name}.moeb", f"--target={target}", "--copy-weights"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

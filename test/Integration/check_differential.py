@@ -1,4 +1,4 @@
-"""check_differential.py FOLDER SEED COUNT [TARGET]: random programs, compiled and interpreted, must agree.
+"""check_differential.py FOLDER SEED ROUNDS [TARGET]: random programs, compiled and interpreted, must agree.
 
 scripts/device_check/compare.py says what agreeing is."""
 
@@ -13,9 +13,9 @@ from differential_programs import encode, make
 sys.path.insert(0, f"{os.path.dirname(os.path.abspath(__file__))}/../../scripts/device_check")
 from compare import compare, widen
 
-folder, seed, count = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+folder, seed, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 target = [f"--target={sys.argv[4]}"] if len(sys.argv) > 4 else []
-programs = make(folder, seed, count)
+programs = make(folder, seed, rounds)
 
 
 def write(program, tokens, rng):
@@ -58,5 +58,5 @@ for program in programs:
         continue
     for tokens in (0, 1, 5, 33):
         failures += [f"{program.name}, {tokens} tokens: {text}" for text in check(program, tokens)]
-print("\n".join(failures) or f"{len(programs)} programs agree")
+print("\n".join(failures) or f"{rounds} programs of each kind agree")
 sys.exit(bool(failures))

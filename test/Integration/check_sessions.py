@@ -1,7 +1,7 @@
 """Sequences together, alone, in pieces, forked, truncated and restored, on compiled code through the C interface.
 
 check_sessions.py LIBMOERT BUNDLE TOLERANCE [TRUNCATIONS] [recurrent]: logits may differ by TOLERANCE where other tokens share a
-step; 0 asks for the same bits. The sequence that is forked, truncated and restored is so at every position up to TRUNCATIONS. A
+step; 0 asks for the same bits. A sequence is forked, truncated and restored at every position up to TRUNCATIONS, and at some of a longer one. A
 recurrent model's sequences must refuse to be truncated to anything but nothing.
 """
 
@@ -127,24 +127,33 @@ while any(done[i] < len(prompt) for i, prompt in enumerate(prompts)):
         check(f"tokens {done[i]} to {done[i] + size} of prompt {i}", logits, alone[i][done[i]:done[i] + size])
         done[i] += size
 
-# Fork, truncate and restore at every position: what follows is what would have followed. Alone in a step each time.
-prompt = prompts[0]
-for position in range(1, min(truncations, len(prompt) - 1)):
+
+def check_position(prompt, expected, position):
+    """Forked, truncated and restored there, a sequence goes on as it would have. Alone in a step each time."""
     sequence = session.create()
     session.step((sequence, prompt[:position]))
     snapshot, fork = session.snapshot(sequence), session.fork(sequence)
     session.step((sequence, [5, 7, 11]))  # the original goes another way
-    check(f"fork at {position}", session.step((fork, prompt[position:]))[0], alone[0][position:])
+    check(f"fork at {position}", session.step((fork, prompt[position:]))[0], expected[position:])
     if recurrent:
         session.refuses_to_truncate(sequence, position)
         session.truncate(sequence, 0)
-        check(f"truncated to 0 after {position}", session.step((sequence, prompt))[0], alone[0])
+        check(f"truncated to 0 after {position}", session.step((sequence, prompt))[0], expected)
     else:
         session.truncate(sequence, position)
-        check(f"truncated to {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
+        check(f"truncated to {position}", session.step((sequence, prompt[position:]))[0], expected[position:])
     session.restore(sequence, snapshot)
-    check(f"restored at {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
+    check(f"restored at {position}", session.step((sequence, prompt[position:]))[0], expected[position:])
     session.release(sequence)
     session.release(fork)
     library.moert_snapshot_free(snapshot)
+
+
+for position in range(1, min(truncations, len(prompts[0]) - 1)):
+    check_position(prompts[0], alone[0], position)
+# At multiples of what others cut prompts into, beside them, and far from any.
+prompt, sequence = random.integers(2, VOCABULARY, 150).tolist(), session.create()
+expected = session.step((sequence, prompt))[0]
+for position in (63, 64, 65, 127, 128, 129, 130):
+    check_position(prompt, expected, position)
 print("sessions agree")

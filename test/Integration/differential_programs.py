@@ -363,11 +363,20 @@ def dequantize_codes(p, rng):
         codes = np.arange(experts * rows * columns) % 256
         codes = p.weight("codes", "i8", codes.reshape(experts, rows, columns))
     shape = (experts, -(-rows // block[0]), -(-columns // block[1]))
-    scales = p.weight("scales", scale_type, rng.integers(100, 256, size=shape) if scale_type == "i8" else rng.normal(size=shape))
+    values = rng.integers(100, 256, size=shape) if scale_type == "i8" else rng.normal(size=shape)
+    is_small = columns == 64  # all scales below the normal numbers of their type; bytes are powers of two, of f32
+    if is_small:
+        most, unit = {"i8": (3, 1), "f16": (1024, 2.0**-24), "bf16": (128, 2.0**-133), "f32": (2**20, 2.0**-149)}[scale_type]
+        values = rng.integers(0 if scale_type == "i8" else 1, most, size=shape) * unit
+    scales = p.weight("scales", scale_type, values)
     y, x = f"tensor<{experts}x{rows}x{columns}x{dtype}>", p.normal("x", "f32", 1)
     p.line(f"%y = moe.dequantize_codes {format} %codes, %scales blocks [{block[0]}, {block[1]}] : {codes}, {scales} -> {y}")
     p.line(f"%z = arith.addf %x, %x : {x}")
     p.results = [("y", y), ("z", x)]
+    if is_small:  # large enough to be compared
+        p.line(f"%large = arith.constant dense<{2.0**100}> : {y}")
+        p.line(f"%y_large = arith.mulf %y, %large : {y}")
+        p.results.append(("y_large", y))
 
 
 class Step:
@@ -759,16 +768,39 @@ def compressed_attention(p, rng):
     p.results.append(("y", query))
 
 
+def sliced_weights(p, rng):
+    """Products with some rows and columns of a weight, plain and as codes and scales."""
+    dtype, k, n = rng.choice(["f32", "bf16"]), 32 * int(rng.choice([1, 2, 3])), int(rng.choice([1, 16, 37]))
+    x, y = p.normal("x", dtype, k), tensor(dtype, n)
+    for name, first, column in (("rows", 3, 0), ("columns", 0, 5), ("both", 2, 16)):
+        wide, element = k + column, rng.choice(["f32", "bf16"])
+        whole = p.matrix(name, element, n + first + 1, wide)
+        part = f"tensor<{n}x{k}x{element}>"
+        p.line(f"%{name}_part = tensor.extract_slice %{name}[{first}, {column}] [{n}, {k}] [1, 1] : {whole} to {part}")
+        p.line(f"%{name}_y = moe.linear %x, %{name}_part : {x}, {part} -> {y}")
+        p.results.append((f"{name}_y", y))
+    codes = p.weight("codes", "i8", rng.integers(0, 256, size=(n + 4, k // 2)))
+    scales = p.weight("scales", "i8", rng.integers(120, 127, size=(n + 4, k // 32 + 1)))
+    parts = f"tensor<{n}x{k // 2}xi8>", f"tensor<{n}x{k // 32}xi8>"
+    p.line(f"%codes_part = tensor.extract_slice %codes[3, 0] [{n}, {k // 2}] [1, 1] : {codes} to {parts[0]}")
+    p.line(f"%scales_part = tensor.extract_slice %scales[2, 1] [{n}, {k // 32}] [1, 1] : {scales} to {parts[1]}")
+    blocks = f"!moe.block_tensor<[{n}, {k}], mxfp4>"
+    p.line(f"%blocks = moe.assemble_blocks %codes_part, %scales_part : {', '.join(parts)} -> {blocks}")
+    p.line(f"%blocks_y = moe.linear %x, %blocks : {x}, {blocks} -> {y}")
+    p.results.append(("blocks_y", y))
+
+
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
             dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes, mix_residuals, residual_stack,
-            hyper_connections, hash_route, compressed_attention, columns_of_wider, concatenation]
+            hyper_connections, hash_route, compressed_attention, columns_of_wider, concatenation,
+            sliced_weights]
 
 
-def make(folder, seed, count, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):
-    """Writes FOLDER/NAME.mlir for `count` programs and their weights; -> the programs."""
+def make(folder, seed, rounds, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):
+    """Writes FOLDER/NAME.mlir for `rounds` programs of each kind, and their weights; -> the programs."""
     rng = np.random.default_rng(seed)
     weights, programs = Weights("weights.safetensors"), []
-    for i in range(count):
+    for i in range(rounds * len(FAMILIES)):
         family = FAMILIES[i % len(FAMILIES)]
         program = Program(f"{family.__name__}_{i}", weights, rng, scale_ranges)
         family(program, rng)

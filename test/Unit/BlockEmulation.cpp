@@ -31,7 +31,7 @@ public:
       : body(body), threads(threads), warps(llvm::divideCeil(threads, warpSize)),
         exchanged(threads) {
     for (Thread &thread : this->threads) {
-      thread.stack = std::make_unique<char[]>(stackBytes);
+      thread.stack = std::make_unique_for_overwrite<char[]>(stackBytes);
       getcontext(&thread.context);
       thread.context.uc_stack.ss_sp = thread.stack.get();
       thread.context.uc_stack.ss_size = stackBytes;

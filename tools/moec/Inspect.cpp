@@ -7,6 +7,7 @@
 #include "runtime/session/Model.h"
 
 #include <cstdio>
+#include <set>
 
 namespace moec {
 
@@ -75,11 +76,22 @@ public:
       text += " of " + std::to_string(launch.threads()) + " threads";
     if (launch.shared_bytes() != 0)
       text += ", " + std::to_string(launch.shared_bytes()) + " bytes shared";
+    if (launch.has_scratch_bytes())
+      text += ", " + expression(launch.scratch_bytes()) + " bytes scratch";
     if (launch.tensor_maps_size() != 0)
       text += ", " + std::to_string(launch.tensor_maps_size()) + " tensor maps";
     if (!launch.source().empty())
       text += "  # " + launch.source();
     return text;
+  }
+
+  /// Each size of scratch space that a launch asks for, once.
+  std::set<std::string> scratch() const {
+    std::set<std::string> sizes;
+    for (const Command &command : program.commands())
+      if (command.launch().has_scratch_bytes())
+        sizes.insert(expression(command.launch().scratch_bytes()));
+    return sizes;
   }
 
 private:
@@ -116,6 +128,7 @@ Json programToJson(const Program &program, bool commands) {
                  {"outputs", tensors(program.outputs())},
                  {"states", states},
                  {"arenas", arenas},
+                 {"scratch", text.scratch()}, // of each thread of a CPU, of a whole launch on a GPU
                  {"buffers", program.buffers_size()},
                  {"commands", program.commands_size()}};
   if (commands) {

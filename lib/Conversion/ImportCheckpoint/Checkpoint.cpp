@@ -74,6 +74,10 @@ Checkpoint::Document *Checkpoint::load(const std::string &name, bool required) {
     complain(describe(content.status(), folder));
     return nullptr;
   }
+  if (!content->is_object()) {
+    complain(name + ": expected an object, found " + content->dump().substr(0, 40));
+    return nullptr;
+  }
   place->second.reset(new Document{*std::move(content), moert::Problems(name)});
   return place->second.get();
 }
@@ -82,6 +86,13 @@ static JsonView nullView() {
   static const moert::Json null;
   static moert::Problems none("");
   return JsonView(null, none).optional("");
+}
+
+// A string as a document may hold it: what is not UTF-8 is replaced.
+static moert::Json makeString(std::string_view text) {
+  std::string quoted =
+      moert::Json(std::string(text)).dump(-1, ' ', false, moert::Json::error_handler_t::replace);
+  return moert::Json::parse(quoted, nullptr, /*allow_exceptions=*/false);
 }
 
 void Checkpoint::set(const std::string &setting) {
@@ -110,7 +121,7 @@ void Checkpoint::set(const std::string &setting) {
   }
   std::string_view text = std::string_view(setting).substr(equals + 1);
   auto value = moert::parseJson(text, "--set");
-  *place = value.isOk() ? *std::move(value) : moert::Json(std::string(text));
+  *place = value.isOk() ? *std::move(value) : makeString(text);
 }
 
 JsonView Checkpoint::config() { return json("config.json"); }
@@ -328,10 +339,13 @@ void Checkpoint::checkUnused(std::span<const std::string> allowed,
 
 Status Checkpoint::status() const {
   moert::Problems all(folder.path());
+  // What several parts of the importer read is complained about once.
+  std::set<std::string> known;
   for (const auto &[name, document] : documents)
     if (document)
       for (const std::string &message : document->problems.listed())
-        all.add(name + ": " + message);
+        if (known.insert(name + ": " + message).second)
+          all.add(name + ": " + message);
   for (const std::string &problem : problems)
     all.add(problem);
   return all.toStatus(ErrorCode::InvalidData, hint);

@@ -36,7 +36,8 @@ LanguageModelConfig readLanguageModelConfig(Checkpoint &checkpoint) {
   JsonView text = config.optional("text_config");
   if (!text)
     text = config;
-  result.vocabulary = text["vocab_size"].integer(1, mostTokens).value_or(1);
+  auto vocabulary = text["vocab_size"].integer(1, mostTokens);
+  result.vocabulary = vocabulary.value_or(mostTokens); // then nothing is beyond it
   JsonView longest = text.optional("max_position_embeddings");
   if (!longest)
     longest = text.optional("model_max_length");

@@ -127,6 +127,16 @@ TEST(HostileCheckpoint, DeepNesting) {
   }
 }
 
+TEST(HostileCheckpoint, ConfigThatIsNoObject) {
+  for (const char *content : {"null", "5", "[]", "\"x\"", "true"}) {
+    TestCheckpoint files;
+    files.write();
+    files.writeFile("config.json", content);
+    expectPart(importErrors(files),
+               std::string("config.json: expected an object, found ") + content);
+  }
+}
+
 TEST(HostileCheckpoint, NamesWithControlBytesAreEscaped) {
   TestCheckpoint files;
   files.shards[shard]["evil\n\x1b[31m"] = {"U8", {1}};

@@ -254,6 +254,19 @@ TEST(ImportGptOss, SettingsChangeTheConfig) {
     EXPECT_NE(wrong.errors[0].find(part), std::string::npos) << part << " in\n" << wrong.errors[0];
 }
 
+TEST(ImportGptOss, SettingsThatAreNoText) {
+  TestCheckpoint files;
+  files.write();
+  for (const char *field : {"architectures", "rms_norm_eps", "hidden_size", "torch_dtype"}) {
+    ImportCheckpointOptions options;
+    options.settings = {std::string(field) + "=\xff\xfe"};
+    Import import(files, options);
+    EXPECT_TRUE(failed(import.module));
+    ASSERT_EQ(import.errors.size(), 1u);
+    EXPECT_NE(import.errors[0].find(field), std::string::npos) << import.errors[0];
+  }
+}
+
 TEST(ImportGptOss, SomeLayers) {
   TestCheckpoint files;
   files.write();

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 
@@ -21,14 +20,6 @@ using namespace mlir::moec;
 using moec_test::Diagnostics;
 using moec_test::GraphBuilder;
 using onnx::TensorProto;
-
-#if __has_feature(address_sanitizer)
-/// Containers and arenas that our code and libMLIR both work on are annotated by our half alone, so
-/// that reading what libMLIR put there would be an error.
-extern "C" const char *__asan_default_options() {
-  return "detect_container_overflow=0:allow_user_poisoning=0";
-}
-#endif
 
 namespace {
 

@@ -158,8 +158,9 @@ void AttentionStep::layOutBlocks(unsigned seed) {
   for (const SequenceCase &sequence : sequences)
     for (int64_t b = 0; b < tableBlocks; ++b) {
       bool used = b * shape.block < sequence.context;
-      // Entries behind the end are nothing that may be relied on.
-      blockTable.push_back(used ? pool[next++] : b % 2 ? -1 : 1 << 30);
+      // Entries behind the end are nothing that may be relied on; some look like any other.
+      const int32_t others[] = {-1, 1 << 30, pool[0]};
+      blockTable.push_back(used ? pool[next++] : others[(b + blockTable.size()) % 3]);
     }
   cache = TestBuffer(shape.cacheType, poolBlocks * shape.getBlockElements());
 }
@@ -210,6 +211,7 @@ std::vector<Binding> AttentionStep::getBindings(TestBuffer &result) {
 
 TestBuffer AttentionStep::run(const StrategyKernel &kernel) {
   TestBuffer result = makeResult();
+  Unchanged unchanged{&query, &cache, &sinks};
   kernel.run(getTokens(), getBindings(result));
   return result;
 }

@@ -46,6 +46,8 @@ struct EntriesStep {
     std::iota(places.begin(), places.end(), 0);
     std::shuffle(places.begin(), places.end(), random);
     table.assign(width * getCount(), -1);
+    for (size_t i = 0; i < table.size(); i += 2) // behind the end some look like any other
+      table[i] = places.front();
     for (int64_t s = 0; s < getCount(); ++s) {
       auto [length, count] = this->sequences[s];
       for (int64_t b = 0; b * block < length; ++b) {

@@ -94,6 +94,7 @@ public:
     if (shape.bias)
       bindings.push_back({bias.data()});
     bindings.push_back({result.buffer.data(), {countPairs()}});
+    Unchanged unchanged{&input, &bias};
     EXPECT_TRUE(kernel.run(countInputRows(), bindings));
     EXPECT_TRUE(result.isGuardIntact());
     return result;

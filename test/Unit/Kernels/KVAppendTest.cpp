@@ -32,6 +32,7 @@ struct AppendStep {
     int64_t tokens = positions.size();
     auto *pool =
         static_cast<std::byte *>(cache.data()) + shape.getBlockElements() * cache.getWidth();
+    Unchanged unchanged{&key, &value};
     ASSERT_TRUE(kernel.run(tokens, {{key.data(), {tokens}},
                                     {value.data(), {tokens}},
                                     {pool, {poolBlocks}},

@@ -50,6 +50,7 @@ public:
     if (shape.norm)
       bindings.push_back({normWeight.data()});
     bindings.push_back({result.buffer.data(), {count}});
+    Unchanged unchanged{&input, &residual, &bias, &normWeight};
     EXPECT_TRUE(kernel.run(count, bindings));
     EXPECT_TRUE(result.isGuardIntact());
     return result;
@@ -151,7 +152,7 @@ class LinearSweep : public testing::TestWithParam<LinearCase> {};
 TEST_P(LinearSweep, MatchesDoublePrecision) {
   LinearProblem problem(GetParam());
   ASSERT_TRUE(problem.getKernel().isReady()) << problem.getKernel().getError();
-  for (int64_t tokens : {0, 1, 2, 3, 5, 17, 64, 103}) {
+  for (int64_t tokens : {0, 1, 2, 3, 4, 5, 17, 64, 103}) {
     problem.setTokens(tokens);
     problem.check(problem.run(0, tokens));
   }

@@ -108,6 +108,9 @@ TestBuffer RecurrentKernel::run(const Step &step) {
   std::vector<int32_t> &offsets = forcedOffsets.empty() ? inputs.offsets : forcedOffsets;
   std::vector<int32_t> &places = forcedSlots.empty() ? inputs.slots : forcedSlots;
   std::vector<Binding> bindings;
+  Unchanged unchanged{};
+  for (const TestBuffer &buffer : inputs.operands)
+    unchanged.add(buffer);
   for (auto [buffer, operand] : llvm::zip(inputs.operands, shape.operands))
     bindings.push_back(
         {buffer.data(), operand.isWeight ? std::vector<int64_t>() : std::vector<int64_t>{tokens}});

@@ -66,17 +66,17 @@ public:
   /// largest number, to `tolerance`. -> the largest relative difference.
   double compare(const Step &step, double tolerance);
 
-  TestBuffer state; ///< all NaN at first
-  /// Tables that are used instead of a step's own.
-  std::vector<int32_t> forcedOffsets, forcedSlots;
-
-private:
   struct Inputs {
     std::vector<TestBuffer> operands;
     std::vector<int32_t> positions, offsets, slots;
   };
   Inputs makeInputs(const Step &step) const;
 
+  TestBuffer state; ///< all NaN at first
+  /// Tables that are used instead of a step's own.
+  std::vector<int32_t> forcedOffsets, forcedSlots;
+
+private:
   RecurrentCase shape;
   int64_t slots;
   StrategyKernel kernel;

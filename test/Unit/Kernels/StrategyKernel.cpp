@@ -14,6 +14,13 @@ StrategyKernel::StrategyKernel(TextMaker makeText, std::string target, HarnessOp
       harness(std::make_unique<KernelHarness>(makeText("?"), target, options)) {}
 
 StrategyKernel::LaunchSize StrategyKernel::getLaunchSize(int64_t tokens) const {
+  auto [place, isNew] = launchSizes.try_emplace(tokens);
+  if (isNew)
+    place->second = computeLaunchSize(tokens);
+  return place->second;
+}
+
+StrategyKernel::LaunchSize StrategyKernel::computeLaunchSize(int64_t tokens) const {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

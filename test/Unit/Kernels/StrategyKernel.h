@@ -6,6 +6,7 @@
 #include "test/Unit/KernelHarness.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace moec_test {
@@ -31,8 +32,11 @@ public:
   const std::string &getSharedObject() const { return harness->getSharedObject(); }
 
 private:
+  LaunchSize computeLaunchSize(int64_t tokens) const;
+
   TextMaker makeText;
   std::string target;
+  mutable std::map<int64_t, LaunchSize> launchSizes; ///< of the numbers of tokens so far
   std::unique_ptr<KernelHarness> harness;
 };
 

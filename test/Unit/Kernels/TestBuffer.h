@@ -3,6 +3,8 @@
 #ifndef MOEC_TEST_UNIT_KERNELS_TESTBUFFER_H
 #define MOEC_TEST_UNIT_KERNELS_TESTBUFFER_H
 
+#include "gtest/gtest.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -71,6 +73,28 @@ private:
 
   std::string type;
   std::vector<std::byte> bytes;
+};
+
+/// Expects that buffers hold at its end what they held at its beginning: kernels do not change what
+/// they only read.
+class Unchanged {
+public:
+  Unchanged(std::initializer_list<const TestBuffer *> buffers) {
+    for (const TestBuffer *buffer : buffers)
+      add(*buffer);
+  }
+  ~Unchanged() {
+    for (size_t i = 0; i < buffers.size(); ++i)
+      EXPECT_TRUE(buffers[i]->getBytes() == before[i]) << "input " << i << " was changed";
+  }
+  void add(const TestBuffer &buffer) {
+    buffers.push_back(&buffer);
+    before.push_back(buffer.getBytes());
+  }
+
+private:
+  std::vector<const TestBuffer *> buffers;
+  std::vector<std::vector<std::byte>> before;
 };
 
 } // namespace moec_test
