@@ -1,9 +1,13 @@
 """The eyes of Kimi K3 in numpy, one obvious step after the other, written from the description of the architecture; nothing is shared with
 the compiler. `Vision(config, tensors).encode(patches, grid, dtype)` gives the embeddings of one image or of one piece of a video."""
 
+import json
 import math
+import struct
+import zlib
 
 import numpy as np
+from kimi_k3_model import read_tensors
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -11,6 +15,11 @@ erf = np.vectorize(math.erf, otypes=[np.float64])
 class Vision:
     def __init__(self, config, tensors):
         self.config, self.tensors = config["vision_config"], tensors
+
+    @classmethod
+    def read(cls, folder):
+        with open(f"{folder}/config.json", encoding="utf-8") as file:
+            return cls(json.load(file), read_tensors(folder))
 
     def get(self, name):
         return self.tensors[name + ".weight"].astype(self.dtype)
@@ -108,3 +117,22 @@ def entry_inputs(patches, grid, merge, block=16):
                 heights=np.full_like(row, h), columns=column, widths=np.full_like(row, w), times=frame + 1 if t > 1 else np.zeros_like(row),
                 keys=np.arange(count, dtype=np.int32).reshape(row.shape), last_keys=np.full_like(row, count - 1), items=np.zeros_like(row),
                 block_table=np.arange(-(-count // block), dtype=np.int32)[None])
+
+
+def png(pixels):
+    """The bytes of a PNG file of colours [height, width, 3]."""
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.astype(np.uint8).tobytes() for row in pixels)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows))
+            + chunk(b"IEND", b""))
+
+
+def cut(pixels, side):
+    """-> normalised patches [rows * columns, 3, side, side] and the grid, of an image that needs no other size."""
+    height, width, _ = pixels.shape
+    x = (pixels / 255 - 0.5) / 0.5
+    x = x.reshape(height // side, side, width // side, side, 3).transpose(0, 2, 4, 1, 3)
+    return x.reshape(-1, 3, side, side), (1, height // side, width // side)
