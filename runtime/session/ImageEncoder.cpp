@@ -105,12 +105,13 @@ Status checkPatches(const ImagePatches &patches, const Vision &vision) {
   if (patches.frames < 1 || patches.frames > vision.frames())
     problems.add(std::to_string(patches.frames) + " frames; the model takes 1 to " +
                  std::to_string(vision.frames()));
+  // Images are padded to whole embeddings.
+  std::uint32_t most = (vision.most_patches_of_side() + merge - 1) / merge * merge;
   for (auto [name, size] :
        {std::pair("rows", patches.rows), std::pair("columns", patches.columns)})
-    if (size < 1 || size % merge != 0 || size > vision.most_patches_of_side())
+    if (size < 1 || size % merge != 0 || size > most)
       problems.add(std::to_string(size) + " " + name + "; expected a multiple of " +
-                   std::to_string(merge) + " up to " +
-                   std::to_string(vision.most_patches_of_side()));
+                   std::to_string(merge) + " up to " + std::to_string(most));
   // All are far below 2^32 now, or a problem: the product of three does not overflow 64 bits
   // where there is none.
   if (problems.empty()) {

@@ -1,4 +1,4 @@
-"""check_vision_sessions.py LIBMOERT BUNDLE TOLERANCE: sequences with and without images in one step, cut within an image, forked and put
+"""check_vision_sessions.py LIBMOERT BUNDLE TOLERANCE [recurrent]: sequences with and without images in one step, cut within an image, forked and put
 back there, through the C interface; and what it refuses."""
 
 import ctypes
@@ -10,6 +10,7 @@ from kimi_k3_vision import cut, png
 from runtime_library import Session, library
 
 tolerance = float(sys.argv[3])
+recurrent = sys.argv[4:] == ["recurrent"]
 session = Session(sys.argv[2])
 random = numpy.random.default_rng(5)
 SIDE = 4
@@ -66,6 +67,14 @@ for position in range(1, len(tokens)):
     check(f"fork at {position}", session.step((fork, tokens[position:]))[0], alone[0][position:])
     session.restore(sequence, snapshot)
     check(f"restored at {position}", session.step((sequence, tokens[position:]))[0], alone[0][position:])
+    if recurrent:
+        session.refuses_to_truncate(sequence, position)
+    else:
+        session.truncate(sequence, position)  # keeps the images that have begun
+        for at, image in prompts[0][1]:
+            if at >= position:
+                session.place(sequence, at, images[image])
+        check(f"truncated to {position}", session.step((sequence, tokens[position:]))[0], alone[0][position:])
     session.truncate(sequence, 0)  # forgets its images
     check(f"truncated after {position}", session.step((sequence, prompts[1][0]))[0], alone[1])
     for each in (sequence, fork, other):
@@ -94,6 +103,6 @@ refuses("where an image was placed", "moert_session_step", session.handle, *sess
 session.step((sequence, words(2) + [PLACEHOLDER] * 15))  # the error changed nothing
 image = ctypes.c_void_p()
 for content, text in ((b"", "expected an image, a JPEG or PNG file"), (b"GIF89a", "expected an image, a JPEG or PNG file"),
-                      (png(pixels[0])[:200], "a damaged PNG file: it is cut off"), (b"\xff\xd8\xff\xe0", "a damaged JPEG file")):
+                      (png(pixels[0])[:200], "a damaged PNG file: it is cut off"), (b"\xff\xd8\xff\xe0", "an image of no pixels")):
     refuses(text, "moert_image_encode_file", session.model, content, ctypes.c_size_t(len(content)), ctypes.byref(image))
 print("images in sessions agree")

@@ -41,6 +41,8 @@ VARIANTS = {
     "epsilon": dict(rms_norm_eps=1e-3),
     "k31": dict(dsa_config=DSA),
     "vision": {},
+    # Without recurrent layers: sequences can be truncated to any token.
+    "vision-paged": dict(num_hidden_layers=3, linear_attn_config=TEXT["linear_attn_config"] | dict(full_attn_layers=[1, 2, 3], kda_layers=[])),
 }
 
 
@@ -122,14 +124,15 @@ class Maker:
 
     def make(self):
         self.put("model.embed_tokens.weight", self.rng.normal(size=(VOCABULARY, HIDDEN)))
-        for n in range(LAYERS):
+        full = self.text["linear_attn_config"]["full_attn_layers"]
+        for n in range(self.text["num_hidden_layers"]):
             name = f"model.layers.{n}"
             self.norm(name + ".input_layernorm", HIDDEN)
             self.norm(name + ".post_attention_layernorm", HIDDEN)
             if self.text["attn_res_block_size"]:
                 self.mix(name + ".self_attention_res")
                 self.mix(name + ".mlp_res")
-            (self.latent_attention if n + 1 in FULL else self.delta_attention)(name + ".self_attn")
+            (self.latent_attention if n + 1 in full else self.delta_attention)(name + ".self_attn")
             if n == 0:
                 self.gated_layer(name + ".mlp", 256)
             else:
@@ -138,7 +141,7 @@ class Maker:
             self.mix("model.output_attn_res")
         self.norm("model.norm", HIDDEN)
         self.matrix("lm_head", VOCABULARY, HIDDEN, 0.15)
-        if self.variant == "vision":
+        if self.variant.startswith("vision"):
             self.vision()
             return
         self.tensors["vision_tower.encoder.final_layernorm.weight"] = ("bf16", np.ones(48))
@@ -172,7 +175,7 @@ class Maker:
         quantization = dict(quant_method="compressed-tensors", format="mxfp4-pack-quantized")
         config = dict(architectures=[architecture], model_type="kimi_k3", dtype="bfloat16", text_config=self.text,
                       quantization_config=quantization)
-        if self.variant == "vision":
+        if self.variant.startswith("vision"):
             config |= dict(vision_config=VISION, media_placeholder_token_id=PLACEHOLDER)
         return config
 

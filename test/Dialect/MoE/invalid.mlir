@@ -1357,7 +1357,7 @@ func.func @replace_rows_none(%x: tensor<?x8xf32>, %n: tensor<0x8xf32>, %r: tenso
 // -----
 
 func.func @replace_rows_width(%x: tensor<?x8xf32>, %n: tensor<?x4xf32>, %r: tensor<?xi32>) {
-  // expected-error@+1 {{expects replacements of shape [?, 8], got 'tensor<?x4xf32>'}}
+  // expected-error@+1 {{expects replacements of shape [?, 8], got [?, 4]}}
   %y = moe.replace_rows %x with %n at %r : tensor<?x8xf32>, tensor<?x4xf32>, tensor<?xi32>
   return
 }
@@ -1365,7 +1365,7 @@ func.func @replace_rows_width(%x: tensor<?x8xf32>, %n: tensor<?x4xf32>, %r: tens
 // -----
 
 func.func @replace_rows_count(%x: tensor<5x8xf32>, %n: tensor<?x8xf32>, %r: tensor<4xi32>) {
-  // expected-error@+1 {{expects rows of shape [5], got 'tensor<4xi32>'}}
+  // expected-error@+1 {{expects rows of shape [5], got [4]}}
   %y = moe.replace_rows %x with %n at %r : tensor<5x8xf32>, tensor<?x8xf32>, tensor<4xi32>
   return
 }
@@ -1381,7 +1381,7 @@ func.func @interpolate_positions_grid(%g: tensor<?x4x8xf32>, %r: tensor<?xi32>) 
 // -----
 
 func.func @interpolate_positions_width(%g: tensor<6x4x8xf32>, %r: tensor<?xi32>) {
-  // expected-error@+1 {{expects result of shape [?, 8], got 'tensor<?x4xf32>'}}
+  // expected-error@+1 {{expects result of shape [?, 8], got [?, 4]}}
   %p = moe.interpolate_positions %g at (%r of %r, %r of %r) : tensor<6x4x8xf32>, tensor<?xi32> -> tensor<?x4xf32>
   return
 }
