@@ -25,8 +25,8 @@ moert_error *moert_image_encode_patches(const moert_model *model, const moert_pa
   moert_patches given = readOptions(patches);
   if (!model || !patches || (given.count && !given.data) || !image)
     return badArgument("moert_image_encode_patches: an argument is NULL");
-  ImagePatches copy{given.frames, given.rows, given.columns,
-                    {given.data, given.data + given.count}};
+  ImagePatches copy{
+      given.frames, given.rows, given.columns, {given.data, given.data + given.count}};
   return giveImage(encodePatches(*model->content, copy), image);
 }
 

@@ -20,8 +20,8 @@ public:
       return std::nullopt;
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < count; ++i)
-      value = value << 8 |
-              static_cast<std::uint32_t>(bytes[offset + (bigEndian ? i : count - 1 - i)]);
+      value =
+          value << 8 | static_cast<std::uint32_t>(bytes[offset + (bigEndian ? i : count - 1 - i)]);
     return value;
   }
 

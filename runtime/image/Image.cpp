@@ -22,9 +22,8 @@ Result<Image> allocateImage(std::uint64_t width, std::uint64_t height, std::stri
 Result<Image> decodeImage(std::span<const std::byte> file, std::string_view location) {
   auto begins = [&](std::initializer_list<unsigned char> magic) {
     return file.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), file.begin(), [](unsigned char a, std::byte b) {
-             return std::byte(a) == b;
-           });
+           std::equal(magic.begin(), magic.end(), file.begin(),
+                      [](unsigned char a, std::byte b) { return std::byte(a) == b; });
   };
   if (begins({0xff, 0xd8, 0xff}))
     return decodeJpeg(file, location);
@@ -42,8 +41,8 @@ Image orient(Image image, int orientation) {
   bool isTransposed = orientation >= 5;
   bool flipsX = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   bool flipsY = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  Image result{isTransposed ? image.height : image.width,
-               isTransposed ? image.width : image.height, {}};
+  Image result{
+      isTransposed ? image.height : image.width, isTransposed ? image.width : image.height, {}};
   result.pixels.resize(image.pixels.size());
   std::uint8_t *to = result.pixels.data();
   for (std::uint32_t y = 0; y < result.height; ++y)

@@ -26,9 +26,8 @@ Result<Image> decodeJpeg(std::span<const std::byte> file, std::string_view locat
   if (colours == TJCS_CMYK || colours == TJCS_YCCK)
     return Status(ErrorCode::Unsupported, "a JPEG file in CMYK, the colours of printers",
                   std::string(location), "convert it to RGB");
-  MOERT_ASSIGN_OR_RETURN(Image image,
-                         allocateImage(static_cast<std::uint64_t>(width),
-                                       static_cast<std::uint64_t>(height), location));
+  MOERT_ASSIGN_OR_RETURN(Image image, allocateImage(static_cast<std::uint64_t>(width),
+                                                    static_cast<std::uint64_t>(height), location));
   // A file that is cut off only gets a warning, and grey where its end is missing. Very many scans
   // over few bytes would take minutes.
   constexpr int flags = TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS | TJFLAG_ACCURATEDCT;

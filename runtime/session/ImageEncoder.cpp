@@ -47,8 +47,7 @@ public:
     std::vector<std::int32_t> rows(count), columns(count), times(count), keys(count);
     std::size_t at = 0;
     forEachPatch([&](std::uint32_t frame, std::uint32_t row, std::uint32_t column) {
-      std::size_t source =
-          (std::size_t(frame) * patches.rows + row) * patches.columns + column;
+      std::size_t source = (std::size_t(frame) * patches.rows + row) * patches.columns + column;
       std::memcpy(pixels.data.data() + at * patchSize * sizeof(float),
                   patches.values.data() + source * patchSize, patchSize * sizeof(float));
       rows[at] = static_cast<std::int32_t>(row);
@@ -88,8 +87,7 @@ private:
               visit(frame, top + y, left + x);
   }
 
-  static Tensor integers(const std::vector<std::int32_t> &values,
-                         std::vector<std::int64_t> shape) {
+  static Tensor integers(const std::vector<std::int32_t> &values, std::vector<std::int64_t> shape) {
     auto bytes = std::as_bytes(std::span(values));
     return {ElementType::I32, std::move(shape), {bytes.begin(), bytes.end()}};
   }
@@ -107,8 +105,7 @@ Status checkPatches(const ImagePatches &patches, const Vision &vision) {
                  std::to_string(vision.frames()));
   // Images are padded to whole embeddings.
   std::uint32_t most = (vision.most_patches_of_side() + merge - 1) / merge * merge;
-  for (auto [name, size] :
-       {std::pair("rows", patches.rows), std::pair("columns", patches.columns)})
+  for (auto [name, size] : {std::pair("rows", patches.rows), std::pair("columns", patches.columns)})
     if (size < 1 || size % merge != 0 || size > most)
       problems.add(std::to_string(size) + " " + name + "; expected a multiple of " +
                    std::to_string(merge) + " up to " + std::to_string(most));
@@ -132,9 +129,9 @@ Result<SharedImage> encodePatches(const Model &model, const ImagePatches &patche
   // Validation saw the entry in every variant, with one cache.
   const CompiledProgram *program = model.loaded().entry(vision->entry());
   std::uint32_t blockTokens = program->source().states(0).block_tokens();
-  MOERT_ASSIGN_OR_RETURN(auto outputs,
-                         model.run(vision->entry(),
-                                   EncoderInputs(patches, *vision, blockTokens).make()));
+  MOERT_ASSIGN_OR_RETURN(
+      auto outputs,
+      model.run(vision->entry(), EncoderInputs(patches, *vision, blockTokens).make()));
   Tensor &embeddings = outputs.begin()->second;
   auto image = std::make_shared<ImageEmbeddings>();
   image->type = embeddings.type;

@@ -9,9 +9,9 @@ FittedSize fitImage(std::uint32_t width, std::uint32_t height, const moec::bundl
   std::uint32_t side = vision.patch(), longest = vision.most_patches_of_side() * side;
   double patches = std::max(1.0, static_cast<double>(width / side)) *
                    std::max(1.0, static_cast<double>(height / side));
-  double scale = std::min({1.0, std::sqrt(vision.most_patches() / patches),
-                           static_cast<double>(longest) / width,
-                           static_cast<double>(longest) / height});
+  double scale =
+      std::min({1.0, std::sqrt(vision.most_patches() / patches),
+                static_cast<double>(longest) / width, static_cast<double>(longest) / height});
   auto fit = [&](std::uint32_t size) {
     return std::clamp(static_cast<std::uint32_t>(size * scale), 1u, longest);
   };

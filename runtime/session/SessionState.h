@@ -27,7 +27,7 @@ struct SequenceContent {
   std::vector<std::uint32_t> blocks;
   std::int64_t slot = -1;
   std::vector<PlacedImage> images; // in order, also ahead of the length
-  std::uint64_t step = 0; // the last step that it took part in, to find one named twice
+  std::uint64_t step = 0;          // the last step that it took part in, to find one named twice
 };
 
 class SessionState {

@@ -101,8 +101,8 @@ Result<Logits> SessionState::logits() {
                 language.vocabulary()};
 }
 
-// Calls visit(k, image, row) for each of `count` new tokens that is an image's: token `k` of the new
-// ones is token `row` of the image. Stops at an error.
+// Calls visit(k, image, row) for each of `count` new tokens that is an image's: token `k` of the
+// new ones is token `row` of the image. Stops at an error.
 template <typename Visit>
 static Status forEachImageToken(const SequenceContent &content, std::size_t count, Visit visit) {
   std::uint64_t end = content.length + count;
@@ -139,7 +139,8 @@ Status SessionState::check(std::span<const StepPart> parts, Sizes &sizes) {
         return complain("token " + std::to_string(k) + " is " + std::to_string(part.tokens[k]) +
                         "; the vocabulary has 0 to " + std::to_string(vocabulary - 1));
     Status images = forEachImageToken(
-        **member, part.tokens.size(), [&](std::size_t k, const PlacedImage &, std::size_t) -> Status {
+        **member, part.tokens.size(),
+        [&](std::size_t k, const PlacedImage &, std::size_t) -> Status {
           ++sizes.imageRows;
           if (static_cast<std::uint32_t>(part.tokens[k]) == language.vision().placeholder())
             return {};
@@ -325,8 +326,8 @@ Status SessionState::placeImage(SequenceContent &content, std::uint64_t position
     return complain("its embeddings are not this model's", "encode it with the session's model");
   std::uint64_t longest = maximumTokens == 0 ? INT32_MAX : maximumTokens;
   if (!rangeFits(position, image->tokens, longest))
-    return complain("it has " + std::to_string(image->tokens) +
-                        " tokens; the longest context is " + std::to_string(longest),
+    return complain("it has " + std::to_string(image->tokens) + " tokens; the longest context is " +
+                        std::to_string(longest),
                     "shorten the text, or make the image smaller");
   if (position < content.length)
     return complain("the sequence has " + std::to_string(content.length) + " tokens already");

@@ -1,6 +1,7 @@
 """check_vision.py FOLDER: the eyes of a random Kimi K3, compiled in f32, against numpy in f64: embeddings of items of several sizes, and
 logits of text with images, whole and in pieces."""
 
+import json
 import subprocess
 import sys
 
@@ -84,3 +85,37 @@ for name, (text, which) in prompts.items():
     for chunk in (1, 7):
         expect_close(f"{name} in chunks of {chunk}", logits(bundle, text, *options, "--chunk", chunk), whole, 1e-4)
 print("logits agree")
+
+# A prompt in words: the placeholder is a special token of the tokenizer.
+def characters():
+    """How byte-level tokenizers write bytes: printable ones as themselves, the others from 256 on."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    return {b: chr(b if b in printable else 256 + others.index(b)) for b in range(256)}
+
+
+special = [dict(id=PLACEHOLDER, content="<|media_pad|>", special=True, single_word=False, lstrip=False, rstrip=False, normalized=False)]
+level = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True)
+with open(f"{checkpoint}/tokenizer.json", "w", encoding="utf-8") as file:
+    json.dump(dict(version="1.0", added_tokens=special, normalizer=None, pre_tokenizer=level, post_processor=None, decoder=level,
+                   model=dict(type="BPE", vocab={c: b for b, c in characters().items()}, merges=[])), file)
+subprocess.run(["moec", "compile", checkpoint, "-o", f"{folder}/words.moeb", "--precision=f32"], check=True, stdout=subprocess.DEVNULL)
+by_words = moec("run", f"{folder}/words.moeb", "--prompt", "See <|media_pad|>!", "--image", files[0], "--max-tokens", 6)
+ids = [*b"See ", PLACEHOLDER, *b"!"]
+assert by_words["prompt_ids"] == ids, by_words["prompt_ids"]
+by_ids = moec("run", bundle, "--ids", ",".join(map(str, ids)), "--image", files[0], "--max-tokens", 6)
+assert by_words["generated_ids"] == by_ids["generated_ids"]
+complaint = subprocess.run(["moec", "run", f"{folder}/words.moeb", "--prompt", "See!", "--image", files[0]], stderr=subprocess.PIPE, text=True,
+                           check=False).stderr
+assert "write <|media_pad|> (token 500) into the prompt" in complaint, complaint
+print("words agree")
+
+# In bf16, as the release is: as far off as roundings to 8 bits are, and no further.
+subprocess.run(["moec", "compile", checkpoint, "-o", f"{folder}/bf16.moeb", "--layers=0-0"], check=True, stdout=subprocess.DEVNULL)
+patches, grid = embeddings[0]
+expected = vision.encode(patches, grid)
+found = (encode(patches, grid, f"{folder}/bf16.moeb").view("<u2").astype("<u4") << 16).view("<f4").reshape(expected.shape)
+error = np.sqrt(((found - expected) ** 2).mean() / (expected**2).mean())
+print(f"bf16: {error:.2g} of the embeddings, root mean square")
+assert error < 0.02
+print("bf16 agrees")

@@ -80,8 +80,7 @@ TEST(ImageTest, ResizesAsPillow) {
   for (auto [width, height] : {std::pair(19u, 11u), {64u, 50u}, {37u, 10u}, {5u, 29u}, {1u, 1u}}) {
     Result<Image> resized = resizeImage(*image, width, height);
     ASSERT_TRUE(isOk(resized));
-    EXPECT_EQ(distance(*resized,
-                       "resized." + std::to_string(width) + "." + std::to_string(height)),
+    EXPECT_EQ(distance(*resized, "resized." + std::to_string(width) + "." + std::to_string(height)),
               0)
         << width << " x " << height;
   }
@@ -107,7 +106,8 @@ TEST(ImageTest, RefusesHostileSizes) {
   jpeg.replace(frame + 5, 4, "\xf0\xf0\xf0\xf0"); // height and width
   EXPECT_TRUE(fails(decodeImage(bytesOf(jpeg), "jpeg"), ErrorCode::InvalidArgument,
                     "an image of 61680 x 61680 pixels; at most 178956970"));
-  // A header of PNG with the right checksum, up to the pixels: 900,000 x 800,000, and 2^31 - 1 a side.
+  // A header of PNG with the right checksum, up to the pixels: 900,000 x 800,000, and 2^31 - 1 a
+  // side.
   std::string start("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
   std::string large = start + std::string("\0\x0d\xbb\xa0\0\x0c\x35\0\x8\x2\0\0\0", 13) +
                       std::string("\x52\x40\x86\x07\0\0\0\x5IDAT", 12);
@@ -115,15 +115,15 @@ TEST(ImageTest, RefusesHostileSizes) {
                     "an image of 900000 x 800000 pixels; at most 178956970"));
   std::string huge = start + std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff\x8\x2\0\0\0", 13) +
                      std::string("\x9b\xab\x9c\x31\0\0\0\x5IDAT", 12);
-  EXPECT_TRUE(fails(decodeImage(bytesOf(huge), "png"), ErrorCode::InvalidData,
-                    "Invalid IHDR data"));
+  EXPECT_TRUE(
+      fails(decodeImage(bytesOf(huge), "png"), ErrorCode::InvalidData, "Invalid IHDR data"));
   EXPECT_TRUE(fails(allocateImage(0, 7, "x"), ErrorCode::InvalidData, "no pixels"));
   EXPECT_TRUE(fails(allocateImage(20'000, 20'000, "x"), ErrorCode::InvalidArgument, "at most"));
 }
 
 TEST(ImageTest, FilesThatAreCutOffAreErrors) {
-  for (const char *name : {"rgb.png", "palette.png", "turned.png", "halves.jpg",
-                           "progressive.jpg", "turned_6.jpg"}) {
+  for (const char *name :
+       {"rgb.png", "palette.png", "turned.png", "halves.jpg", "progressive.jpg", "turned_6.jpg"}) {
     std::string content = readFile(folder + "/" + name);
     // The last bytes only end a file.
     for (std::size_t size = 0; size + 20 < content.size(); ++size) {
@@ -207,9 +207,8 @@ TEST(ImagePatchesTest, PatchesAreNormalisedAndPadded) {
             double value =
                 atX < 15 && atY < 30 ? image.pixels[3 * (atY * 15 + atX) + colour] / 255.0 : 0;
             double mean[] = {0.25, 0.5, 0.75}, deviation[] = {0.5, 0.25, 1.0};
-            ASSERT_FLOAT_EQ(
-                patches->values[(((row * 2 + column) * 3 + colour) * 14 + y) * 14 + x],
-                static_cast<float>((value - mean[colour]) / deviation[colour]));
+            ASSERT_FLOAT_EQ(patches->values[(((row * 2 + column) * 3 + colour) * 14 + y) * 14 + x],
+                            static_cast<float>((value - mean[colour]) / deviation[colour]));
           }
 }
 

@@ -280,10 +280,11 @@ void printLanguageModel(const moec::bundle::LanguageModel &language) {
 
 void printVision(const moec::bundle::Vision &vision) {
   std::uint32_t side = vision.patch() * vision.merge();
-  std::printf("  images: token %u stands for one; an embedding for %u x %u pixels; up to %u patches "
-              "of %u pixels, %u a side\n",
-              vision.placeholder(), side, side, vision.most_patches(), vision.patch(),
-              vision.most_patches_of_side());
+  std::printf(
+      "  images: token %u stands for one; an embedding for %u x %u pixels; up to %u patches "
+      "of %u pixels, %u a side\n",
+      vision.placeholder(), side, side, vision.most_patches(), vision.patch(),
+      vision.most_patches_of_side());
 }
 
 void printManifest(const moert::Bundle &bundle, bool commands) {

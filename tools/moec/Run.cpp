@@ -106,9 +106,8 @@ Result<std::vector<moert::SharedImage>> encodeImages(const RunCommand &command,
   for (const std::string &path : command.images) {
     MOERT_ASSIGN_OR_RETURN(moert::File file, moert::File::open(path));
     MOERT_ASSIGN_OR_RETURN(std::string content, file.readAll(moert::mostImageFileBytes));
-    MOERT_ASSIGN_OR_RETURN(
-        moert::SharedImage image,
-        moert::encodeImageFile(model, std::as_bytes(std::span(content)), path));
+    MOERT_ASSIGN_OR_RETURN(moert::SharedImage image,
+                           moert::encodeImageFile(model, std::as_bytes(std::span(content)), path));
     images.push_back(std::move(image));
     progress.update(images.size(), command.images.size());
   }

@@ -242,10 +242,9 @@ Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows
 
 Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden) {
   Value table = weight((name + ".weight").str(), {vocabulary, hidden});
-  return spliceImages(name,
-                      moe::EmbeddingOp::create(builder, at(name),
-                                               typeLike(tokens, hidden, activationType), tokens,
-                                               table));
+  return spliceImages(name, moe::EmbeddingOp::create(builder, at(name),
+                                                     typeLike(tokens, hidden, activationType),
+                                                     tokens, table));
 }
 
 Value ModelBuilder::plainRmsNorm(StringRef name, Value input, double epsilon) {

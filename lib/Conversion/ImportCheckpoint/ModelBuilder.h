@@ -191,17 +191,16 @@ public:
   /// The patches of an item in the order of the embeddings that they become, flat: [embeddings *
   /// merge^2 * frames, ...]. Attention does not look at the order.
   struct ImagePatches {
-    Value pixels;                        // f32 [patches, 3 * side * side]
+    Value pixels;                         // f32 [patches, 3 * side * side]
     Value rows, heights, columns, widths; // i32 [patches]: places, and the sizes of the frame
-    Value times;                         // 0 in items of one frame, else 1 + the frame
-    Value keys, lastKeys, items;         // where a patch's key goes in the item's cache, the last of
-                                         // them, and the number of the item
+    Value times;                          // 0 in items of one frame, else 1 + the frame
+    Value keys, lastKeys, items; // where a patch's key goes in the item's cache, the last of
+                                 // them, and the number of the item
     Value blockTable;
     Value embeddings, frames; // how many
   };
   /// Adds an entry beside the step; `build` gives its result.
-  void imageEncoder(const VisionConfig &config,
-                    function_ref<Value(const ImagePatches &)> build);
+  void imageEncoder(const VisionConfig &config, function_ref<Value(const ImagePatches &)> build);
   /// Keys and values of one layer at a time, of all patches of an item.
   Value itemCache(int64_t heads, int64_t dimension);
   /// Each patch sees all patches of its item.
@@ -298,7 +297,7 @@ private:
   SmallVector<Attribute> argumentAttributes;
   Value tokenCount;
   Value tokens, positions, tokenSequences, sequenceOffsets, blockTable, logitRows;
-  Value stateSlots; // null before the first state
+  Value stateSlots;                 // null before the first state
   Value imageRows, imageEmbeddings; // null where nothing is said of images
   DictionaryAttr vision;            // the same
   std::optional<std::optional<std::pair<int64_t, int64_t>>> scaleBlock; // once it was read

@@ -46,17 +46,15 @@ void ModelBuilder::imageEncoder(const VisionConfig &config,
   builder.setInsertionPointToStart(step.addEntryBlock());
   int64_t patchesOfEmbedding = config.merge * config.merge;
   ImagePatches patches;
-  patches.pixels = addArgument(
-      "patches",
-      RankedTensorType::get({dynamic, patchesOfEmbedding, dynamic,
-                             /*colours=*/3 * config.patch * config.patch},
-                            builder.getF32Type()),
-      {"embeddings", "frames"});
+  patches.pixels = addArgument("patches",
+                               RankedTensorType::get({dynamic, patchesOfEmbedding, dynamic,
+                                                      /*colours=*/3 * config.patch * config.patch},
+                                                     builder.getF32Type()),
+                               {"embeddings", "frames"});
   patches.embeddings = tensor::DimOp::create(builder, at(name), patches.pixels, 0);
   patches.frames = tensor::DimOp::create(builder, at(name), patches.pixels, 2);
   auto place = [&](StringRef what) -> Value {
-    auto type =
-        RankedTensorType::get({dynamic, patchesOfEmbedding, dynamic}, builder.getI32Type());
+    auto type = RankedTensorType::get({dynamic, patchesOfEmbedding, dynamic}, builder.getI32Type());
     Value argument = addArgument(what, type, {"embeddings", "frames"});
     SmallVector<ReassociationIndices> flat = {{0, 1, 2}};
     return tensor::CollapseShapeOp::create(builder, at(what), argument, flat);
@@ -157,8 +155,7 @@ Value ModelBuilder::addPositions(StringRef name, Value input, const ImagePatches
       table.push_back(std::cos(angle(i)));
   }
   std::string timeName = (name + ".time").str();
-  auto tableType =
-      RankedTensorType::get({config.frames + 1, config.hidden}, builder.getF32Type());
+  auto tableType = RankedTensorType::get({config.frames + 1, config.hidden}, builder.getF32Type());
   Value times = arith::ConstantOp::create(
       builder, at(timeName), DenseElementsAttr::get(tableType, ArrayRef<float>(table)));
   Value time = moe::GatherRowsOp::create(builder, at(timeName), type.clone(builder.getF32Type()),
@@ -187,8 +184,7 @@ Value ModelBuilder::gelu(StringRef name, Value input, bool isApproximate) {
       // tanh(sqrt(2 / pi) (x + 0.044715 x^3))
       Value cube = mul(mul(x, x), x);
       Value inner = add(x, mul(cube, number(0.044715)));
-      share = math::TanhOp::create(b, loc,
-                                   mul(inner, number(std::sqrt(2 * std::numbers::inv_pi))));
+      share = math::TanhOp::create(b, loc, mul(inner, number(std::sqrt(2 * std::numbers::inv_pi))));
     } else {
       share = math::ErfOp::create(b, loc, mul(x, number(std::sqrt(0.5))));
     }
@@ -219,9 +215,9 @@ Value ModelBuilder::mergePatches(StringRef name, Value input, const ImagePatches
   Type f32 = builder.getF32Type();
   SmallVector<OpFoldResult> kept = {patches.embeddings, count, width};
   Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
-  Value sums =
-      linalg::FillOp::create(builder, loc, zero, Value(tensor::EmptyOp::create(builder, loc, kept, f32)))
-          .getResult(0);
+  Value sums = linalg::FillOp::create(builder, loc, zero,
+                                      Value(tensor::EmptyOp::create(builder, loc, kept, f32)))
+                   .getResult(0);
   AffineExpr e, p, f, c;
   bindDims(getContext(), e, p, f, c);
   SmallVector<AffineMap> maps = {AffineMap::get(4, 0, {e, p, f, c}, getContext()),
@@ -229,30 +225,29 @@ Value ModelBuilder::mergePatches(StringRef name, Value input, const ImagePatches
   using utils::IteratorType;
   SmallVector<IteratorType> iterators = {IteratorType::parallel, IteratorType::parallel,
                                          IteratorType::reduction, IteratorType::parallel};
-  sums = linalg::GenericOp::create(
-             builder, loc, sums.getType(), apart, sums, maps, iterators,
-             [&](OpBuilder &b, Location loc, ValueRange elements) {
-               Value x = elements[0];
-               if (x.getType() != f32)
-                 x = arith::ExtFOp::create(b, loc, f32, x);
-               linalg::YieldOp::create(
-                   b, loc, Value(arith::AddFOp::create(b, loc, elements[1], x)));
-             })
-             .getResult(0);
+  sums =
+      linalg::GenericOp::create(builder, loc, sums.getType(), apart, sums, maps, iterators,
+                                [&](OpBuilder &b, Location loc, ValueRange elements) {
+                                  Value x = elements[0];
+                                  if (x.getType() != f32)
+                                    x = arith::ExtFOp::create(b, loc, f32, x);
+                                  linalg::YieldOp::create(
+                                      b, loc, Value(arith::AddFOp::create(b, loc, elements[1], x)));
+                                })
+          .getResult(0);
   Value frames = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), patches.frames);
   frames = arith::SIToFPOp::create(builder, loc, f32, frames);
   SmallVector<AffineMap> same(2, builder.getMultiDimIdentityMap(3));
   SmallVector<IteratorType> parallel(3, IteratorType::parallel);
   Value means = tensor::EmptyOp::create(builder, loc, kept, type.getElementType());
-  means = linalg::GenericOp::create(builder, loc, means.getType(), sums, means, same, parallel,
-                                    [&](OpBuilder &b, Location loc, ValueRange elements) {
-                                      Value mean =
-                                          arith::DivFOp::create(b, loc, elements[0], frames);
-                                      if (type.getElementType() != f32)
-                                        mean = arith::TruncFOp::create(
-                                            b, loc, type.getElementType(), mean);
-                                      linalg::YieldOp::create(b, loc, mean);
-                                    })
+  means = linalg::GenericOp::create(
+              builder, loc, means.getType(), sums, means, same, parallel,
+              [&](OpBuilder &b, Location loc, ValueRange elements) {
+                Value mean = arith::DivFOp::create(b, loc, elements[0], frames);
+                if (type.getElementType() != f32)
+                  mean = arith::TruncFOp::create(b, loc, type.getElementType(), mean);
+                linalg::YieldOp::create(b, loc, mean);
+              })
               .getResult(0);
   SmallVector<ReassociationIndices> together = {{0}, {1, 2}};
   return tensor::CollapseShapeOp::create(builder, loc, means, together);

@@ -8,19 +8,18 @@ using moert::JsonView;
 
 static constexpr int64_t mostSide = 1 << 16, mostMerge = 16, mostFrames = 1024;
 
-/// The member by the first of its names that is there; a missing one is told by the first name.
-static JsonView find(const JsonView &config, std::initializer_list<const char *> names) {
-  for (const char *name : names)
-    if (JsonView found = config.optional(name))
-      return found;
-  return config[*names.begin()];
-}
-
+/// The member by the first of its names that is there.
 static JsonView findOptional(const JsonView &config, std::initializer_list<const char *> names) {
   for (const char *name : names)
     if (JsonView found = config.optional(name))
       return found;
   return config.optional(*names.begin());
+}
+
+/// The same; a missing one is told by the first name.
+static JsonView find(const JsonView &config, std::initializer_list<const char *> names) {
+  JsonView found = findOptional(config, names);
+  return found ? found : config[*names.begin()];
 }
 
 static void expect(const JsonView &config, const char *name, std::string_view expected) {
@@ -77,8 +76,7 @@ void VisionConfig::readTower(const JsonView &config, int64_t textHidden) {
   JsonView headsView = find(config, {"vt_num_attention_heads", "num_attention_heads"});
   heads = readSize(headsView, mostFeatures);
   inner = readSize(find(config, {"vt_intermediate_size", "intermediate_size"}), mostFeatures);
-  attentionWidth =
-      config.optional("qkv_hidden_size").integer(1, mostFeatures).value_or(hidden);
+  attentionWidth = config.optional("qkv_hidden_size").integer(1, mostFeatures).value_or(hidden);
   if (attentionWidth % heads != 0 || attentionWidth / heads % 4 != 0)
     headsView.complain("expected heads that have a multiple of 4 of the " +
                        std::to_string(attentionWidth) + " features of the attention each, found " +
@@ -111,7 +109,7 @@ void VisionConfig::readProcessor(const JsonView &processor) {
   mostPatches = findOptional(processor, {"in_patch_limit", "max_patches"})
                     .integer(merge * merge, 1 << 24)
                     .value_or(mostPatches);
-  JsonView side = findOptional(processor, {"patch_limit_on_one_side"});
+  JsonView side = processor.optional("patch_limit_on_one_side");
   if (!side)
     side = processor.optional("size").optional("max_height");
   mostPatchesOfSide = side.integer(merge, mostSide).value_or(mostPatchesOfSide);

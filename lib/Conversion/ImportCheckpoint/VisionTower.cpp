@@ -54,8 +54,7 @@ private:
     int64_t width = config.attentionWidth;
     Value all = builder.linear(name + ".wqkv", x, 3 * width, /*hasBias=*/false);
     auto part = [&](int64_t index) {
-      return builder.splitHeads(name, builder.slice(name, all, index * width, width),
-                                config.heads);
+      return builder.splitHeads(name, builder.slice(name, all, index * width, width), config.heads);
     };
     Value query = builder.rotateInPlane(name, part(0), patches, frequencies);
     Value key = builder.rotateInPlane(name, part(1), patches, frequencies);

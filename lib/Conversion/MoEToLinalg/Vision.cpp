@@ -75,10 +75,10 @@ struct ConvertInterpolatePositions : OpRewritePattern<moe::InterpolatePositionsO
             return code.widen(tensor::ExtractOp::create(rewriter, op.getLoc(), op.getGrid(),
                                                         ValueRange{row, column, feature}));
           };
-          Value above = element.between(entry(y.first, x.first), entry(y.first, x.second),
-                                        x.fraction);
-          Value below = element.between(entry(y.second, x.first), entry(y.second, x.second),
-                                        x.fraction);
+          Value above =
+              element.between(entry(y.first, x.first), entry(y.first, x.second), x.fraction);
+          Value below =
+              element.between(entry(y.second, x.first), entry(y.second, x.second), x.fraction);
           return code.narrow(element.between(above, below, y.fraction),
                              resultType.getElementType());
         });
@@ -101,9 +101,8 @@ struct ConvertReplaceRows : OpRewritePattern<moe::ReplaceRowsOp> {
     Value result = code.map(
         code.sizesOf(op.getInput()), to, {op.getInput(), op.getRows()},
         {code.identity(2), code.project(2, 0)}, [&](ArrayRef<Value> elements, Value) -> Value {
-          Value row =
-              arith::IndexCastOp::create(rewriter, op.getLoc(), rewriter.getIndexType(),
-                                         elements[1]);
+          Value row = arith::IndexCastOp::create(rewriter, op.getLoc(), rewriter.getIndexType(),
+                                                 elements[1]);
           Value isKept = arith::CmpIOp::create(rewriter, op.getLoc(), arith::CmpIPredicate::slt,
                                                row, code.index(0));
           row = arith::MaxSIOp::create(rewriter, op.getLoc(), row, code.index(0));

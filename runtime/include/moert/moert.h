@@ -211,8 +211,8 @@ typedef struct moert_image moert_image;
 MOERT_API moert_error *moert_image_encode_file(const moert_model *model, const void *file,
                                                size_t bytes, moert_image **image);
 
-// Patches that the caller has cut and normalised: f32 [frames, rows, columns, 3, side, side], colour
-// by colour, with the model's side of a patch.
+// Patches that the caller has cut and normalised: f32 [frames, rows, columns, 3, side, side],
+// colour by colour, with the model's side of a patch.
 typedef struct moert_patches {
   size_t size;
   const float *data;

@@ -225,8 +225,7 @@ class Image {
 public:
   static Result<Image> encode(const Model &model, std::span<const std::byte> file) {
     moert_image *image = nullptr;
-    if (moert_error *error =
-            moert_image_encode_file(model.get(), file.data(), file.size(), &image))
+    if (moert_error *error = moert_image_encode_file(model.get(), file.data(), file.size(), &image))
       return detail::take(error);
     return Image(image);
   }
@@ -234,8 +233,7 @@ public:
   static Result<Image> encodePatches(const Model &model, std::span<const float> patches,
                                      std::uint32_t frames, std::uint32_t rows,
                                      std::uint32_t columns) {
-    moert_patches given = {
-        sizeof given, patches.data(), patches.size(), frames, rows, columns, 0};
+    moert_patches given = {sizeof given, patches.data(), patches.size(), frames, rows, columns, 0};
     moert_image *image = nullptr;
     if (moert_error *error = moert_image_encode_patches(model.get(), &given, &image))
       return detail::take(error);

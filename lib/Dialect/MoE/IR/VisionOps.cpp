@@ -23,8 +23,8 @@ LogicalResult ReplaceRowsOp::verify() {
   ArrayRef<int64_t> shape = getInput().getType().getShape();
   if (getReplacements().getType().getDimSize(0) == 0)
     return emitOpError() << "expects at least one row of replacements";
-  if (failed(checkShape(*this, "replacements", getReplacements(),
-                        {ShapedType::kDynamic, shape[1]})))
+  if (failed(
+          checkShape(*this, "replacements", getReplacements(), {ShapedType::kDynamic, shape[1]})))
     return failure();
   return checkShape(*this, "rows", getRows(), {shape[0]});
 }

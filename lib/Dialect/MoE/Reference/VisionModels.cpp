@@ -52,10 +52,9 @@ static LogicalResult evaluateInterpolatePositions(InterpolatePositionsOp op,
       auto between = [](double first, double second, double fraction) {
         return (1 - fraction) * first + fraction * second;
       };
-      double value =
-          between(between(entry(y.first, x.first), entry(y.first, x.second), x.fraction),
-                  between(entry(y.second, x.first), entry(y.second, x.second), x.fraction),
-                  y.fraction);
+      double value = between(
+          between(entry(y.first, x.first), entry(y.first, x.second), x.fraction),
+          between(entry(y.second, x.first), entry(y.second, x.second), x.fraction), y.fraction);
       result->set(t * width + i, Scalar::fromReal(value));
     }
   }
@@ -87,10 +86,10 @@ static LogicalResult evaluateReplaceRows(ReplaceRowsOp op, ReferenceFrame &frame
 }
 
 void mlir::moec::moe::attachVisionModels(MLIRContext *context) {
-  attachEvaluation<InterpolatePositionsOp>(
-      context, [](InterpolatePositionsOp op, ReferenceFrame &frame) {
-        return evaluateInterpolatePositions(op, frame);
-      });
+  attachEvaluation<InterpolatePositionsOp>(context,
+                                           [](InterpolatePositionsOp op, ReferenceFrame &frame) {
+                                             return evaluateInterpolatePositions(op, frame);
+                                           });
   attachEvaluation<ReplaceRowsOp>(context, [](ReplaceRowsOp op, ReferenceFrame &frame) {
     return evaluateReplaceRows(op, frame);
   });
