@@ -30,7 +30,19 @@ def relative(x, expected):
     return np.abs(x - expected).max() / np.abs(expected).max()
 
 
+def characters():
+    """How byte-level tokenizers write bytes: printable ones as themselves, the others from 256 on."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    return {b: chr(b if b in printable else 256 + others.index(b)) for b in range(256)}
+
+
 make("vision", checkpoint)
+special = [dict(id=PLACEHOLDER, content="<|media_pad|>", special=True, single_word=False, lstrip=False, rstrip=False, normalized=False)]
+level = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True)
+with open(f"{checkpoint}/tokenizer.json", "w", encoding="utf-8") as file:
+    json.dump(dict(version="1.0", added_tokens=special, normalizer=None, pre_tokenizer=level, post_processor=None, decoder=level,
+                   model=dict(type="BPE", vocab={c: b for b, c in characters().items()}, merges=[])), file)
 subprocess.run(["moec", "compile", checkpoint, "-o", bundle, "--precision=f32"], check=True, stdout=subprocess.DEVNULL)
 model = Model.read(checkpoint)
 vision = Vision.read(checkpoint)
@@ -87,25 +99,12 @@ for name, (text, which) in prompts.items():
 print("logits agree")
 
 # A prompt in words: the placeholder is a special token of the tokenizer.
-def characters():
-    """How byte-level tokenizers write bytes: printable ones as themselves, the others from 256 on."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [b for b in range(256) if b not in printable]
-    return {b: chr(b if b in printable else 256 + others.index(b)) for b in range(256)}
-
-
-special = [dict(id=PLACEHOLDER, content="<|media_pad|>", special=True, single_word=False, lstrip=False, rstrip=False, normalized=False)]
-level = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True)
-with open(f"{checkpoint}/tokenizer.json", "w", encoding="utf-8") as file:
-    json.dump(dict(version="1.0", added_tokens=special, normalizer=None, pre_tokenizer=level, post_processor=None, decoder=level,
-                   model=dict(type="BPE", vocab={c: b for b, c in characters().items()}, merges=[])), file)
-subprocess.run(["moec", "compile", checkpoint, "-o", f"{folder}/words.moeb", "--precision=f32"], check=True, stdout=subprocess.DEVNULL)
-by_words = moec("run", f"{folder}/words.moeb", "--prompt", "See <|media_pad|>!", "--image", files[0], "--max-tokens", 6)
+by_words = moec("run", bundle, "--prompt", "See <|media_pad|>!", "--image", files[0], "--max-tokens", 6)
 ids = [*b"See ", PLACEHOLDER, *b"!"]
 assert by_words["prompt_ids"] == ids, by_words["prompt_ids"]
 by_ids = moec("run", bundle, "--ids", ",".join(map(str, ids)), "--image", files[0], "--max-tokens", 6)
 assert by_words["generated_ids"] == by_ids["generated_ids"]
-complaint = subprocess.run(["moec", "run", f"{folder}/words.moeb", "--prompt", "See!", "--image", files[0]], stderr=subprocess.PIPE, text=True,
+complaint = subprocess.run(["moec", "run", bundle, "--prompt", "See!", "--image", files[0]], stderr=subprocess.PIPE, text=True,
                            check=False).stderr
 assert "write <|media_pad|> (token 500) into the prompt" in complaint, complaint
 print("words agree")
