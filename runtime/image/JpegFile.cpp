@@ -15,7 +15,7 @@ Result<Image> decodeJpeg(std::span<const std::byte> file, std::string_view locat
   auto damaged = [&] {
     return Status(ErrorCode::InvalidData,
                   "a damaged JPEG file: " + std::string(tjGetErrorStr2(handle.get())),
-                  std::string(location));
+                  std::string(location), "save the image again with another program");
   };
   auto data = reinterpret_cast<const unsigned char *>(file.data());
   int width = 0, height = 0, subsampling = 0, colours = 0;

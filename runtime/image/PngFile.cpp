@@ -54,7 +54,8 @@ private:
 
   std::string place() const { return std::string(location); }
   Status damaged() const {
-    return {ErrorCode::InvalidData, std::string("a damaged PNG file: ") + message, place()};
+    return {ErrorCode::InvalidData, std::string("a damaged PNG file: ") + message, place(),
+            "save the image again with another program"};
   }
 
   bool readHeader() {

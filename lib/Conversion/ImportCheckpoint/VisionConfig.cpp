@@ -6,7 +6,9 @@ namespace mlir::moec {
 
 using moert::JsonView;
 
-static constexpr int64_t mostSide = 1 << 16, mostMerge = 16, mostFrames = 1024;
+static constexpr int64_t mostSide = 1 << 16, mostMerge = 16;
+// Their product is the size of a table that is made before any tensor is looked at.
+static constexpr int64_t mostFrames = 1024, mostTowerFeatures = 1 << 16;
 
 /// The member by the first of its names that is there.
 static JsonView findOptional(const JsonView &config, std::initializer_list<const char *> names) {
@@ -71,7 +73,7 @@ VisionConfig::VisionConfig(Checkpoint &checkpoint, int64_t vocabulary, int64_t t
 
 void VisionConfig::readTower(const JsonView &config, int64_t textHidden) {
   patch = readSize(config["patch_size"], 1024);
-  hidden = readSize(find(config, {"vt_hidden_size", "hidden_size"}), mostFeatures);
+  hidden = readSize(find(config, {"vt_hidden_size", "hidden_size"}), mostTowerFeatures);
   layers = readSize(find(config, {"vt_num_hidden_layers", "num_hidden_layers"}), mostLayers);
   JsonView headsView = find(config, {"vt_num_attention_heads", "num_attention_heads"});
   heads = readSize(headsView, mostFeatures);
