@@ -11,7 +11,7 @@ packages=(
   zlib1g-dev libzstd-dev libxml2-dev libcurl4-openssl-dev libedit-dev libffi-dev
   # libraries of our own
   protobuf-compiler libprotobuf-dev libprotoc-dev libssl-dev nlohmann-json3-dev libspdlog-dev libcli11-dev libpcre2-dev
-  libutf8proc-dev
+  libutf8proc-dev libturbojpeg0-dev libpng-dev
   libgtest-dev libgmock-dev
 )
 missing=()

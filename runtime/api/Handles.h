@@ -24,6 +24,9 @@ struct moert_model {
 struct moert_tokenizer {
   moert::Tokenizer content;
 };
+struct moert_image {
+  moert::SharedImage content;
+};
 struct moert_session {
   moert::Session content;
 };

@@ -86,6 +86,8 @@ void moert_model_get_info(const moert_model *model, moert_model_info *info) {
       full.add_bos = language.add_bos();
       full.bos_token = language.bos_token();
       full.maximum_tokens = language.maximum_tokens();
+      full.image_token =
+          language.has_vision() ? static_cast<int64_t>(language.vision().placeholder()) : -1;
     }
   }
   full.size = info->size;

@@ -196,6 +196,11 @@ moert_error *moert_generate(moert_session *session, const int32_t *prompt, size_
     return badArgument("moert_generate: an argument is NULL");
   moert_generate_options given = readOptions(options);
   GenerateOptions wanted;
+  for (std::size_t i = 0; i < given.image_count; ++i) {
+    if (!given.images || !given.images[i])
+      return badArgument("moert_generate: an image is NULL");
+    wanted.images.push_back(given.images[i]->content);
+  }
   if (given.maximum_tokens != 0)
     wanted.maximumTokens = given.maximum_tokens;
   wanted.sampling.temperature = given.temperature;

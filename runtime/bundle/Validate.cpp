@@ -4,6 +4,7 @@
 #include "runtime/bundle/ValidateProgram.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,7 +17,7 @@ namespace {
 
 // Features that a bundle may require of its runtime; a new one comes with what implements it.
 constexpr std::string_view knownFeatures[] = {"paged-states", "slot-states", "batch-invariant",
-                                                "joined-weights"};
+                                                "joined-weights", "images"};
 
 class ManifestValidator {
 public:
@@ -205,6 +206,8 @@ private:
     if (model.maximum_tokens() > INT32_MAX)
       complain("maximum_tokens " + std::to_string(model.maximum_tokens()) +
                " exceeds what 32-bit positions can count");
+    if (model.has_vision())
+      vision(model.vision(), model.vocabulary());
     for (const Variant &variant : manifest.variants()) {
       auto find = [&](const std::string &name) {
         return std::find_if(variant.entries().begin(), variant.entries().end(),
@@ -216,6 +219,13 @@ private:
         problems.add(where + ": no entry " + inQuotes(model.entry()));
       else
         validateLanguageModelEntry(*entry, model, where, problems);
+      if (model.has_vision() && entry != variant.entries().end()) {
+        auto encoder = find(model.vision().entry());
+        if (encoder == variant.entries().end())
+          problems.add(where + ": vision: no entry " + inQuotes(model.vision().entry()));
+        else
+          validateVisionEntry(*encoder, *entry, model.vision(), where + ": vision", problems);
+      }
       if (model.sampler().empty())
         continue;
       auto sampler = find(model.sampler());
@@ -225,6 +235,34 @@ private:
       else
         validateSamplerEntry(*sampler, model.vocabulary(), where, problems);
     }
+  }
+
+  // Sizes small enough for products of all of them to fit 64 bits.
+  void vision(const Vision &vision, std::uint32_t vocabulary) {
+    auto complain = [&](const std::string &message) {
+      problems.add("language_model: vision: " + message);
+    };
+    struct Size {
+      const char *name;
+      std::uint32_t value, most;
+    };
+    for (const Size &size : {Size{"patch", vision.patch(), 1024}, Size{"merge", vision.merge(), 16},
+                             Size{"frames", vision.frames(), 1024},
+                             Size{"most_patches", vision.most_patches(), 1 << 24},
+                             Size{"most_patches_of_side", vision.most_patches_of_side(), 1 << 16}})
+      if (size.value < 1 || size.value > size.most)
+        complain(std::string(size.name) + ": expected 1 to " + std::to_string(size.most) +
+                 ", found " + std::to_string(size.value));
+    if (vision.placeholder() >= vocabulary)
+      complain("placeholder " + std::to_string(vision.placeholder()) + " beyond the vocabulary");
+    if (vision.mean_size() != 3 || vision.deviation_size() != 3)
+      complain("expected the mean and the deviation of three colours");
+    for (double mean : vision.mean())
+      if (!std::isfinite(mean))
+        complain("a mean that is no number");
+    for (double deviation : vision.deviation())
+      if (!std::isfinite(deviation) || deviation <= 0)
+        complain("a deviation that is not above 0");
   }
 
   const Manifest &manifest;

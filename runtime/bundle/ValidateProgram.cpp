@@ -321,6 +321,7 @@ void validateLanguageModelEntry(const Program &entry, const LanguageModel &model
       {"block_table", model.block_table(), 2, paged},
       {"state_slots", model.state_slots(), 1, slots},
       {"logit_rows", model.logit_rows(), 1, true},
+      {"image_rows", model.vision().image_rows(), 1, model.has_vision()},
   };
   std::unordered_set<std::string_view> named;
   for (const Wanted &wanted : inputs) {
@@ -338,6 +339,15 @@ void validateLanguageModelEntry(const Program &entry, const LanguageModel &model
     else if (tensor->type() != moec::bundle::I32 || tensor->shape_size() != wanted.rank)
       complain(std::string(wanted.field) + ": the input " + inQuotes(wanted.name) +
                " is no i32 tensor of " + std::to_string(wanted.rank) + " dimensions");
+  }
+  if (model.has_vision()) {
+    const std::string &name = model.vision().image_embeddings();
+    named.insert(name);
+    const Tensor *tensor = findTensor(entry.inputs(), name);
+    if (!tensor)
+      complain("image_embeddings: the entry has no input " + inQuotes(name));
+    else if (tensor->shape_size() != 2)
+      complain("image_embeddings: the input " + inQuotes(name) + " is no tensor of 2 dimensions");
   }
   for (const Tensor &input : entry.inputs())
     if (!named.count(input.name()))

@@ -30,6 +30,11 @@ void validateLanguageModelEntry(const moec::bundle::Program &entry,
                                 const moec::bundle::LanguageModel &model, const std::string &where,
                                 Problems &problems);
 
+// Whether `encoder` gives what `step` takes for images, as `vision` says.
+void validateVisionEntry(const moec::bundle::Program &encoder, const moec::bundle::Program &step,
+                         const moec::bundle::Vision &vision, const std::string &where,
+                         Problems &problems);
+
 // Whether `entry` chooses tokens from logits of `vocabulary` columns.
 void validateSamplerEntry(const moec::bundle::Program &entry, std::uint32_t vocabulary,
                           const std::string &where, Problems &problems);

@@ -28,9 +28,9 @@ private:
 
 } // namespace
 
-Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> prompt,
+Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> text,
                                 const GenerateOptions &options) {
-  if (prompt.empty())
+  if (text.empty())
     return Status(ErrorCode::InvalidArgument, "the prompt has no tokens", {},
                   "give at least one token, such as begin-of-text");
   MOERT_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(options.sampling));
@@ -39,7 +39,19 @@ Result<GenerateResult> generate(Session &session, std::span<const std::int32_t> 
   const moec::bundle::LanguageModel &language =
       session.model().bundle().manifest().language_model();
 
+  PromptWithImages withImages;
+  std::span<const std::int32_t> prompt = text;
+  if (!options.images.empty() || language.has_vision()) {
+    MOERT_RETURN_IF_ERROR(requireVision(session.model().bundle()).status());
+    MOERT_ASSIGN_OR_RETURN(withImages, placeImages(text, options.images, language.vision()));
+    prompt = withImages.tokens;
+    for (std::size_t i = 0; i < options.images.size(); ++i)
+      MOERT_RETURN_IF_ERROR(
+          session.placeImage(sequence, withImages.positions[i], options.images[i]));
+  }
+
   GenerateResult result;
+  result.promptTokens = prompt.size();
   auto start = Clock::now();
   std::size_t chunk = options.chunk == 0 ? prompt.size() : options.chunk;
   for (std::size_t at = 0; at < prompt.size(); at += chunk) {

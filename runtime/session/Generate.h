@@ -18,6 +18,8 @@ struct GenerateOptions {
   bool ignoreEos = false;
   std::uint64_t chunk = 0; // feed the prompt in pieces of so many tokens; 0: all at once
   bool promptLogits = false;
+  // Take the places of the prompt's placeholders, in order.
+  std::vector<SharedImage> images = {};
   // Called with each new token (not with end-of-text); false stops.
   std::function<bool(std::int32_t)> onToken;
   // Prompt tokens fed so far, when the prompt goes in chunks.
@@ -31,7 +33,8 @@ struct GenerateResult {
   StopReason reason = StopReason::MaximumTokens;
   double timeToFirstToken = 0;     // seconds: the prompt and the first sample
   double timePerToken = 0;         // seconds a token after the first; 0 when there is none
-  std::vector<float> promptLogits; // [prompt length, vocabulary] when asked for
+  std::uint64_t promptTokens = 0;  // with those of images
+  std::vector<float> promptLogits; // [promptTokens, vocabulary] when asked for
 };
 
 // Starts a sequence of its own and releases it in the end. The prompt must have at least one token.

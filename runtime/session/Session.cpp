@@ -59,6 +59,11 @@ Result<std::uint64_t> Session::length(Sequence sequence) const {
   return content->length;
 }
 
+Status Session::placeImage(Sequence sequence, std::uint64_t position, SharedImage image) {
+  MOERT_ASSIGN_OR_RETURN(SequenceContent * content, state->find(sequence));
+  return state->placeImage(*content, position, std::move(image));
+}
+
 Result<Logits> Session::step(std::span<const StepPart> parts) {
   MOERT_RETURN_IF_ERROR(state->advance(parts));
   return state->logits();
@@ -78,8 +83,11 @@ Status Session::truncate(Sequence sequence, std::uint64_t length) {
     return {ErrorCode::InvalidArgument, "cannot truncate a sequence of " +
                                             std::to_string(content->length) + " tokens to " +
                                             std::to_string(length)};
-  if (length == content->length)
+  auto isBehind = [&](const PlacedImage &placed) { return placed.position >= length; };
+  if (length == content->length) {
+    std::erase_if(content->images, isBehind);
     return {};
+  }
   if (length != 0 && content->slot >= 0)
     return {ErrorCode::Unsupported,
             "the model keeps a recurrent state, which cannot go back",
@@ -87,6 +95,8 @@ Status Session::truncate(Sequence sequence, std::uint64_t length) {
             "take a snapshot where you may want to return to"};
   SequenceContent kept;
   kept.length = length;
+  kept.images = content->images;
+  std::erase_if(kept.images, isBehind);
   if (length != 0) {
     std::uint64_t blockTokens = state->language.block_tokens();
     std::uint64_t blocks = content->blocks.empty() ? 0 : (length + blockTokens - 1) / blockTokens;

@@ -3,6 +3,7 @@
 #ifndef MOERT_SESSION_SESSION_H
 #define MOERT_SESSION_SESSION_H
 
+#include "runtime/session/ImageEncoder.h"
 #include "runtime/session/Model.h"
 
 #include <cstdint>
@@ -96,6 +97,11 @@ public:
   Result<Sequence> createSequence();
   Status release(Sequence sequence);
   Result<std::uint64_t> length(Sequence sequence) const; // tokens so far
+
+  // From `position` on the sequence's tokens are an image's: as many as it has, each the model's
+  // placeholder. To be said before they are appended; they may come in any number of steps. Images
+  // follow each other. truncate() keeps those that begin before the new end.
+  Status placeImage(Sequence sequence, std::uint64_t position, SharedImage image);
 
   // Appends tokens to one or several different sequences: prefill, decode and any mix. Token ids
   // must lie in [0, vocabulary), lengths within the limit.

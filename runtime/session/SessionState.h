@@ -14,12 +14,20 @@
 
 namespace moert {
 
+// Tokens of a sequence that are an image's.
+struct PlacedImage {
+  std::uint64_t position;
+  SharedImage image;
+  std::uint64_t end() const { return position + image->tokens; }
+};
+
 // The past of a sequence.
 struct SequenceContent {
   std::uint64_t length = 0;
   std::vector<std::uint32_t> blocks;
   std::int64_t slot = -1;
-  std::uint64_t step = 0; // the last step that it took part in, to find one named twice
+  std::vector<PlacedImage> images; // in order, also ahead of the length
+  std::uint64_t step = 0;          // the last step that it took part in, to find one named twice
 };
 
 class SessionState {
@@ -33,6 +41,7 @@ public:
   Result<std::span<const std::int32_t>> choose(std::span<const TokenChoice> choices);
 
   Result<SequenceContent *> find(Sequence sequence);
+  Status placeImage(SequenceContent &content, std::uint64_t position, SharedImage image);
   // Adds to the shares of everything that `content` uses, or gives them up.
   void retain(const SequenceContent &content);
   void release(const SequenceContent &content);
@@ -52,6 +61,7 @@ private:
     std::uint64_t tokens = 0;
     std::uint64_t rows = 0;
     std::uint64_t blocksPerSequence = 0;
+    std::uint64_t imageRows = 0; // tokens that are images'
   };
   Status check(std::span<const StepPart> parts, Sizes &sizes);
   Status reserveState(std::span<const StepPart> parts);
@@ -62,10 +72,14 @@ private:
   std::uint64_t blocksFor(std::uint64_t tokens) const;
   void prepareSampler(const SessionOptions &options);
   std::int32_t *input(int index);
+  void fillImages(std::span<const StepPart> parts);
 
   // Indices of the entry's inputs; -1: it has none of this kind.
   int tokensInput, positionsInput, tokenSequencesInput, sequenceOffsetsInput, blockTableInput,
-      stateSlotsInput, logitRowsInput;
+      stateSlotsInput, logitRowsInput, imageRowsInput, imageEmbeddingsInput;
+  ElementType imageType = ElementType::Unspecified;
+  std::int64_t imageFeatures = 0;
+  std::uint64_t imageRowBytes = 0;
   int logitsOutput;
   std::size_t logitRowsThere = 0; // of the last step
   // Indices of the sampler's inputs, its output, and its shapes.

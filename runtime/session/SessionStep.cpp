@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace moert {
 
@@ -27,6 +28,15 @@ SessionState::SessionState(std::shared_ptr<const Model> model, const CompiledPro
   blockTableInput = index(language.block_table());
   stateSlotsInput = index(language.state_slots());
   logitRowsInput = index(language.logit_rows());
+  imageRowsInput = index(language.vision().image_rows());
+  imageEmbeddingsInput = index(language.vision().image_embeddings());
+  if (imageEmbeddingsInput >= 0) {
+    const moec::bundle::Tensor &input = program.source().inputs(imageEmbeddingsInput);
+    imageType = elementType(input.type());
+    imageFeatures = input.shape(1).steps(0).value(); // validation saw a constant
+    std::int64_t row[] = {imageFeatures};
+    imageRowBytes = tensorBytes(imageType, row).value_or(0);
+  }
   logitsOutput = program.outputIndex(language.logits());
   shapes.resize(static_cast<std::size_t>(program.source().inputs_size()));
   runner.setProfiling(options.profile, options.timeline);
@@ -91,6 +101,19 @@ Result<Logits> SessionState::logits() {
                 language.vocabulary()};
 }
 
+// Calls visit(k, image, row) for each of `count` new tokens that is an image's: token `k` of the
+// new ones is token `row` of the image. Stops at an error.
+template <typename Visit>
+static Status forEachImageToken(const SequenceContent &content, std::size_t count, Visit visit) {
+  std::uint64_t end = content.length + count;
+  for (const PlacedImage &placed : content.images)
+    for (std::uint64_t at = std::max(placed.position, content.length);
+         at < std::min(placed.end(), end); ++at)
+      MOERT_RETURN_IF_ERROR(visit(static_cast<std::size_t>(at - content.length), placed,
+                                  static_cast<std::size_t>(at - placed.position)));
+  return {};
+}
+
 Status SessionState::check(std::span<const StepPart> parts, Sizes &sizes) {
   if (parts.empty())
     return {ErrorCode::InvalidArgument, "a step needs at least one sequence"};
@@ -115,6 +138,18 @@ Status SessionState::check(std::span<const StepPart> parts, Sizes &sizes) {
       if (part.tokens[k] < 0 || part.tokens[k] >= vocabulary)
         return complain("token " + std::to_string(k) + " is " + std::to_string(part.tokens[k]) +
                         "; the vocabulary has 0 to " + std::to_string(vocabulary - 1));
+    Status images = forEachImageToken(
+        **member, part.tokens.size(),
+        [&](std::size_t k, const PlacedImage &, std::size_t) -> Status {
+          ++sizes.imageRows;
+          if (static_cast<std::uint32_t>(part.tokens[k]) == language.vision().placeholder())
+            return {};
+          return complain("token " + std::to_string(k) + " is " + std::to_string(part.tokens[k]) +
+                              " where an image was placed",
+                          "tokens of images are placeholders, " +
+                              std::to_string(language.vision().placeholder()));
+        });
+    MOERT_RETURN_IF_ERROR(std::move(images));
     if (!rangeFits((*member)->length, part.tokens.size(), longest))
       return complain("the sequence would have " +
                           std::to_string((*member)->length + part.tokens.size()) +
@@ -207,6 +242,10 @@ Status SessionState::prepareRunner(std::span<const StepPart> parts, const Sizes 
   set(blockTableInput, {sequences, static_cast<std::int64_t>(sizes.blocksPerSequence)});
   set(stateSlotsInput, {sequences});
   set(logitRowsInput, {static_cast<std::int64_t>(sizes.rows)});
+  set(imageRowsInput, {tokens});
+  // At least one row, which nobody reads where there is no image.
+  set(imageEmbeddingsInput,
+      {std::max<std::int64_t>(static_cast<std::int64_t>(sizes.imageRows), 1), imageFeatures});
   MOERT_RETURN_IF_ERROR(runner.prepare(shapes, store->spans()));
   std::uint64_t logitBytes = sizes.rows * language.vocabulary() * sizeof(float);
   if (runner.output(static_cast<std::size_t>(logitsOutput)).size() != logitBytes)
@@ -251,6 +290,52 @@ void SessionState::fillInputs(std::span<const StepPart> parts, const Sizes &size
   }
   if (offsets)
     offsets[parts.size()] = token;
+  if (imageRowsInput >= 0)
+    fillImages(parts);
+}
+
+void SessionState::fillImages(std::span<const StepPart> parts) {
+  std::span<std::byte> embeddings = runner.input(static_cast<std::size_t>(imageEmbeddingsInput));
+  std::int32_t *rows = input(imageRowsInput), next = 0;
+  std::fill_n(embeddings.begin(), imageRowBytes, std::byte(0));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::fill_n(rows, parts[i].tokens.size(), -1);
+    (void)forEachImageToken(
+        *members[i], parts[i].tokens.size(),
+        [&](std::size_t k, const PlacedImage &placed, std::size_t row) -> Status {
+          std::memcpy(embeddings.data() + static_cast<std::size_t>(next) * imageRowBytes,
+                      placed.image->data.data() + row * imageRowBytes, imageRowBytes);
+          rows[k] = next++;
+          return {};
+        });
+    rows += parts[i].tokens.size();
+  }
+}
+
+Status SessionState::placeImage(SequenceContent &content, std::uint64_t position,
+                                SharedImage image) {
+  auto complain = [&](std::string message, std::string hint = {}) {
+    return Status(ErrorCode::InvalidArgument, std::move(message),
+                  "an image at token " + std::to_string(position), std::move(hint));
+  };
+  MOERT_RETURN_IF_ERROR(requireVision(model->bundle()).status());
+  std::uint64_t bytes;
+  if (!image || image->type != imageType ||
+      !checkedMultiply<std::uint64_t>(image->tokens, imageRowBytes, bytes) ||
+      image->data.size() != bytes)
+    return complain("its embeddings are not this model's", "encode it with the session's model");
+  std::uint64_t longest = maximumTokens == 0 ? INT32_MAX : maximumTokens;
+  if (!rangeFits(position, image->tokens, longest))
+    return complain("it has " + std::to_string(image->tokens) + " tokens; the longest context is " +
+                        std::to_string(longest),
+                    "shorten the text, or make the image smaller");
+  if (position < content.length)
+    return complain("the sequence has " + std::to_string(content.length) + " tokens already");
+  if (!content.images.empty() && position < content.images.back().end())
+    return complain("the image before it ends at token " +
+                    std::to_string(content.images.back().end()));
+  content.images.push_back({position, std::move(image)});
+  return {};
 }
 
 } // namespace moert

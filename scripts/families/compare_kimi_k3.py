@@ -83,7 +83,7 @@ def weight(ours, name):
 
 
 def main():
-    folder, variants = sys.argv[1], sys.argv[2:] or [name for name in VARIANTS if name not in ("no-latent", "k31")]  # the library has neither
+    folder, variants = sys.argv[1], sys.argv[2:] or [name for name in VARIANTS if name not in ("no-latent", "k31") and not name.startswith("vision")]  # the library has neither
     tokens, isWrong = np.random.default_rng(3).integers(0, 512, size=70), False
     for variant in variants:
         make(variant, f"{folder}/{variant}")

@@ -73,6 +73,31 @@ def mixes(rng):
     yield mix_case(rng, "no_tokens", 2, tokens=0)
 
 
+def position_case(rng, name, grid, places, dtype="f32", grid_type="f32", comment=""):
+    g = Tensor(grid_type, rng.normal(size=(*grid, 5)))
+    r, h, c, w = (Tensor("i32", np.array(x)) for x in zip(*places)) if places else [Tensor("i32", np.zeros(0, int))] * 4
+    return Case(f"positions_{name}", dict(g=g, r=r, h=h, c=c, w=w),
+                "%r0 = moe.interpolate_positions %g at (%r of %h, %c of %w) : {g}, {r} -> {result0}",
+                [(dtype, f.interpolate_positions(g.x, r.x, h.x, c.x, w.x))], comment=comment)
+
+
+def vision(rng):
+    frame = lambda rows, columns: [(y, rows, x, columns) for y in range(rows) for x in range(columns)]
+    yield position_case(rng, "same_size", (3, 4), frame(3, 4), comment="The grid itself.")
+    yield position_case(rng, "larger", (3, 4), frame(5, 7))
+    yield position_case(rng, "smaller", (6, 5), frame(4, 2))
+    yield position_case(rng, "one_patch", (6, 5), [(0, 1, 0, 1)])
+    yield position_case(rng, "grid_of_one", (1, 1), frame(2, 3))
+    yield position_case(rng, "outside", (3, 4), [(-7, 3, 9, 4), (100, 3, 2, 0), (1, -5, 3, 1000)], comment="Places outside are those at the border.")
+    yield position_case(rng, "none", (3, 4), [])
+    for dtype in ("bf16", "f16"):
+        yield position_case(rng, dtype, (3, 4), frame(5, 3), dtype=dtype, grid_type="bf16")
+    for dtype, other in (("f32", "f32"), ("bf16", "f32"), ("f32", "bf16"), ("f16", "f16")):
+        x, n, r = Tensor(dtype, rng.normal(size=(6, 3))), Tensor(other, rng.normal(size=(2, 3))), Tensor("i32", np.array([-1, 0, 1, -9, 5, 0]))
+        yield Case(f"replace_{dtype}_by_{other}", dict(x=x, n=n, r=r), "%r0 = moe.replace_rows %x with %n at %r : {x}, {n}, {r}",
+                   [(dtype, f.replace_rows(x.x, n.x, r.x))])
+
+
 def linears(rng):
     for dtype, weight_type in (("f32", "f32"), ("f32", "bf16"), ("bf16", "bf16"), ("f16", "f16"), ("f32", "f16")):
         x, w = Tensor(dtype, rng.normal(size=(3, 37))), Tensor(weight_type, rng.normal(size=(11, 37)))

@@ -24,6 +24,28 @@ def round_to(dtype, x):
     return np.where(np.abs(rounded) > 3.3895313892515355e38, np.sign(rounded) * np.inf, rounded)
 
 
+def interpolate_positions(grid, rows, heights, columns, widths):
+    result = np.zeros((len(rows), grid.shape[2]))
+    for t in range(len(rows)):
+        # Coordinates are in single precision.
+        y, x = (np.float32(i + np.float32(0.5)) * (np.float32(size) / np.float32(max(count, 1))) - np.float32(0.5)
+                for i, count, size in ((np.float32(rows[t]), heights[t], grid.shape[0]), (np.float32(columns[t]), widths[t], grid.shape[1])))
+        y, x = min(max(float(y), 0.0), grid.shape[0] - 1.0), min(max(float(x), 0.0), grid.shape[1] - 1.0)
+        for row in range(grid.shape[0]):
+            for column in range(grid.shape[1]):
+                weight = max(0.0, 1 - abs(y - row)) * max(0.0, 1 - abs(x - column))
+                result[t] += weight * grid[row, column]
+    return result
+
+
+def replace_rows(x, replacements, rows):
+    result = x.copy()
+    for t, row in enumerate(rows):
+        if row >= 0:
+            result[t] = replacements[min(row, len(replacements) - 1)]
+    return result
+
+
 def rms_norm(x, weight, epsilon, unit_offset=False):
     scale = 1.0 if weight is None else weight + (1.0 if unit_offset else 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

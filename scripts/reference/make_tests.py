@@ -43,7 +43,7 @@ def families(module):
     if module is cases_dense:
         return {"norms": (module.norms, ""), "linear": (module.linears, ""), "blocks": (module.blocks, ""),
                 "dequantize_codes": (module.dequantized_codes, ""), "rope": (module.rotaries, ""), "gate": (module.gates, ""),
-                "mix_residuals": (module.mixes, "")}
+                "mix_residuals": (module.mixes, ""), "vision": (module.vision, "")}
     if module is cases_routing:
         return {"route": (module.routes, ""), "hash_route": (module.hashes, ""), "group_tokens": (module.groups, ""), "experts": (module.experts, ""),
                 "grouped_linear": (module.grouped, "")}

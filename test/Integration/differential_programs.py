@@ -218,6 +218,33 @@ def rows(p, rng):
     p.results = [("y", y)]
 
 
+def images(p, rng):
+    """Positions of patches, and rows of one tensor in another."""
+    grid, width, dtype, other = [int(rng.choice([1, 4, 6])) for _ in range(2)], int(rng.choice([1, 16, 37])), *rng.choice(["f32", "bf16"], size=2)
+    table, y = p.weight("grid", rng.choice(["f32", "bf16"]), rng.normal(size=(*grid, width))), tensor(dtype, width)
+    sides = [p.input(name, "i32", (), lambda tokens: rng.integers(-1, 12, size=tokens)) for name in ("r", "h", "c", "w")]
+    p.line(f"%p = moe.interpolate_positions %grid at (%r of %h, %c of %w) : {table}, {sides[0]} -> {y}")
+    n = p.input("n", other, (width,), lambda tokens: rng.normal(size=(3, width)), ("replacements",))
+    which = p.input("rows", "i32", (), lambda tokens: rng.integers(-3, 5, size=tokens))
+    p.line(f"%y = moe.replace_rows %p with %n at %rows : {y}, {n}, {which}")
+    p.results = [("p", y), ("y", y)]
+
+
+def item_attention(p, rng):
+    """Tokens that all see all: their keys lie in the cache in any order, and each looks from behind the last one."""
+    heads, dim, dtype, block = int(rng.choice([1, 2, 3])), int(rng.choice([16, 32, 72])), rng.choice(["f32", "bf16"]), 16
+    cache = f"!moe.cache<kv_heads = {heads}, key_dim = {dim}, value_dim = {dim}, block = {block}, {dtype}>"
+    p.caches.append(f'%cache: {cache} {{moe.name = "cache"}}')
+    table = p.input("table", "i32", (), lambda tokens: np.arange(-(-tokens // block))[None], ("items", "cache_blocks"))
+    keys = p.input("keys", "i32", (), lambda tokens: rng.permutation(tokens))
+    p.input("last", "i32", (), lambda tokens: np.full(tokens, tokens - 1))
+    p.input("items", "i32", (), lambda tokens: np.zeros(tokens))
+    q, _, _ = (p.normal(name, dtype, heads, dim) for name in ("q", "k", "v"))
+    p.line(f"moe.kv_append %k, %v into %cache at (%keys, %items, %table) : {q}, {q}, {cache}, {keys}, {keys}, {table}")
+    p.line(f"%y = moe.attention %q over %cache at (%last, %items, %table) {{scale = {dim**-0.5:.6f}}} : {q}, {cache}, {keys}, {keys}, {table} -> {q}")
+    p.results = [("y", q)]
+
+
 def route_text(p, rng, experts, k):
     """The op and the types of its results. Some rows have ties, some have logits that are no number or infinite."""
     def make(tokens):
@@ -793,7 +820,7 @@ def sliced_weights(p, rng):
 FAMILIES = [linear, norm, rope, rows, route, experts, elementwise, products, layer, many_choices, chosen_experts, attention, sample,
             dequantize, gated_norm, decay, gate, sparse_attention, select_keys, head_linear, dequantize_codes, mix_residuals, residual_stack,
             hyper_connections, hash_route, compressed_attention, columns_of_wider, concatenation,
-            sliced_weights]
+            sliced_weights, images, item_attention]
 
 
 def make(folder, seed, rounds, scale_ranges=(ALL_SCALES, *HOPPER_SCALES)):

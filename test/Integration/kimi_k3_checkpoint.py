@@ -22,6 +22,13 @@ TEXT = dict(
     linear_attn_config=dict(num_heads=HEADS, head_dim=DIM, short_conv_kernel_size=4, use_full_rank_gate=True, gate_lower_bound=-5.0,
                             full_attn_layers=FULL, kda_layers=[n for n in range(1, LAYERS + 1) if n not in FULL]))
 DSA = dict(num_heads=4, head_dim=32, top_k=8, layers=FULL)
+VISION = dict(
+    patch_size=4, init_pos_emb_height=6, init_pos_emb_width=6, init_pos_emb_time=4, pos_emb_type="divided_fixed",
+    pos_emb_interpolation_mode="bilinear", vt_num_attention_heads=2, vt_num_hidden_layers=2, vt_hidden_size=48, vt_intermediate_size=96,
+    qkv_hidden_size=64, merge_kernel_size=[2, 2], merge_type="sd2_tpool", mm_projector_type="patchmergerv2", projector_hidden_act="gelu",
+    projector_ln_eps=1e-5, norm_type="rmsnorm", mlp_type="mlp2", activation_func="gelu_pytorch_tanh", attn_bias=False, linear_bias=False,
+    patch_embed_proj_bias=False)
+PLACEHOLDER = 500  # the token that stands for an image
 # What each variant changes in the config.
 VARIANTS = {
     "k3": {},
@@ -33,6 +40,9 @@ VARIANTS = {
     "no-latent": dict(routed_expert_hidden_size=None),
     "epsilon": dict(rms_norm_eps=1e-3),
     "k31": dict(dsa_config=DSA),
+    "vision": {},
+    # Without recurrent layers: sequences can be truncated to any token.
+    "vision-paged": dict(num_hidden_layers=3, linear_attn_config=TEXT["linear_attn_config"] | dict(full_attn_layers=[1, 2, 3], kda_layers=[])),
 }
 
 
@@ -114,14 +124,15 @@ class Maker:
 
     def make(self):
         self.put("model.embed_tokens.weight", self.rng.normal(size=(VOCABULARY, HIDDEN)))
-        for n in range(LAYERS):
+        full = self.text["linear_attn_config"]["full_attn_layers"]
+        for n in range(self.text["num_hidden_layers"]):
             name = f"model.layers.{n}"
             self.norm(name + ".input_layernorm", HIDDEN)
             self.norm(name + ".post_attention_layernorm", HIDDEN)
             if self.text["attn_res_block_size"]:
                 self.mix(name + ".self_attention_res")
                 self.mix(name + ".mlp_res")
-            (self.latent_attention if n + 1 in FULL else self.delta_attention)(name + ".self_attn")
+            (self.latent_attention if n + 1 in full else self.delta_attention)(name + ".self_attn")
             if n == 0:
                 self.gated_layer(name + ".mlp", 256)
             else:
@@ -130,14 +141,43 @@ class Maker:
             self.mix("model.output_attn_res")
         self.norm("model.norm", HIDDEN)
         self.matrix("lm_head", VOCABULARY, HIDDEN, 0.15)
+        if self.variant.startswith("vision"):
+            self.vision()
+            return
         self.tensors["vision_tower.encoder.final_layernorm.weight"] = ("bf16", np.ones(48))
         self.tensors["mm_projector.post_norm.weight"] = ("bf16", np.ones(HIDDEN))
+
+    def vision(self):
+        c, rng = VISION, self.rng
+        hidden, width, inner, side = c["vt_hidden_size"], c["qkv_hidden_size"], c["vt_intermediate_size"], c["patch_size"]
+
+        def put(name, x):
+            self.tensors[name + ".weight"] = ("bf16", np.asarray(x, np.float64))
+
+        put("vision_tower.patch_embed.proj", rng.normal(size=(hidden, 3, side, side)) * 0.15)
+        put("vision_tower.patch_embed.pos_emb", rng.normal(size=(c["init_pos_emb_height"], c["init_pos_emb_width"], hidden)))
+        for n in range(c["vt_num_hidden_layers"]):
+            name = f"vision_tower.encoder.blocks.{n}"
+            put(name + ".norm0", 1 + 0.1 * rng.normal(size=hidden))
+            put(name + ".norm1", 1 + 0.1 * rng.normal(size=hidden))
+            # Queries and keys are large enough for attention to prefer some patches.
+            put(name + ".wqkv", rng.normal(size=(3 * width, hidden)) * 0.2)
+            put(name + ".wo", rng.normal(size=(hidden, width)) * 0.1)
+            put(name + ".mlp.fc0", rng.normal(size=(inner, hidden)) * 0.15)
+            put(name + ".mlp.fc1", rng.normal(size=(hidden, inner)) * 0.1)
+        put("vision_tower.encoder.final_layernorm", 1 + 0.1 * rng.normal(size=hidden))
+        put("mm_projector.proj.0", rng.normal(size=(4 * hidden, 4 * hidden)) * 0.1)
+        put("mm_projector.proj.2", rng.normal(size=(HIDDEN, 4 * hidden)) * 0.1)
+        put("mm_projector.post_norm", 1 + 0.1 * rng.normal(size=HIDDEN))
 
     def config(self):
         architecture = "KimiK31ForConditionalGeneration" if "dsa_config" in self.text else "KimiK3ForConditionalGeneration"
         quantization = dict(quant_method="compressed-tensors", format="mxfp4-pack-quantized")
-        return dict(architectures=[architecture], model_type="kimi_k3", dtype="bfloat16", text_config=self.text,
-                    quantization_config=quantization)
+        config = dict(architectures=[architecture], model_type="kimi_k3", dtype="bfloat16", text_config=self.text,
+                      quantization_config=quantization)
+        if self.variant.startswith("vision"):
+            config |= dict(vision_config=VISION, media_placeholder_token_id=PLACEHOLDER)
+        return config
 
     def write(self, folder):
         os.makedirs(folder, exist_ok=True)

@@ -59,11 +59,14 @@ class Model:
         epsilon = self.config["rms_norm_eps"] if epsilon is None else epsilon
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.dtype(epsilon)) * self.get(name + ".weight")
 
-    def run(self, tokens, dtype=np.float64, indices=None):
-        """-> logits. `self.seen` has what tests look at. With `indices` (one [T, k] a DSA layer) the indexer's choice is given."""
+    def run(self, tokens, dtype=np.float64, indices=None, images=()):
+        """-> logits. `self.seen` has what tests look at. With `indices` (one [T, k] a DSA layer) the indexer's choice is given. `images`:
+        pairs of a position and the embeddings that are there and behind it, whatever the tokens are."""
         self.dtype, self.seen, self.given = dtype, dict(residual=[], router=[], dsa=[]), indices
         c = self.config
         p, snapshots = self.get("model.embed_tokens.weight")[tokens], []
+        for position, embeddings in images:
+            p[position:position + len(embeddings)] = embeddings
         block = c.get("attn_res_block_size")
         for n in range(c["num_hidden_layers"]):
             name = f"model.layers.{n}"

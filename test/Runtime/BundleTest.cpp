@@ -5,6 +5,7 @@
 #include "test/Runtime/TestBundle.h"
 
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include <sys/stat.h>
@@ -29,6 +30,62 @@ Status openChanged(const std::function<void(Manifest &)> &change) {
 
 moec::bundle::Program &step(Manifest &manifest) {
   return *manifest.mutable_variants(1)->mutable_entries(0);
+}
+
+// Gives the model eyes: an entry that computes nothing, and the step's inputs for what it gives.
+void addVision(Manifest &manifest) {
+  moec::bundle::LanguageModel &language = *manifest.mutable_language_model();
+  moec::bundle::Vision &vision = *language.mutable_vision();
+  vision.set_entry("encode_image");
+  vision.set_image_rows("image_rows");
+  vision.set_image_embeddings("image_embeddings");
+  vision.set_placeholder(7);
+  vision.set_patch(4);
+  vision.set_merge(2);
+  vision.set_frames(3);
+  vision.set_most_patches(100);
+  vision.set_most_patches_of_side(10);
+  for (int i = 0; i < 3; ++i) {
+    vision.add_mean(0.5);
+    vision.add_deviation(0.5);
+  }
+  using moec::bundle::Expression;
+  auto addTensor = [](auto &list, const char *name, moec::bundle::ElementType type,
+                      std::initializer_list<Expression> shape) {
+    moec::bundle::Tensor &tensor = *list.Add();
+    tensor.set_name(name);
+    tensor.set_type(type);
+    for (const Expression &size : shape)
+      *tensor.add_shape() = size;
+  };
+  for (moec::bundle::Variant &variant : *manifest.mutable_variants()) {
+    moec::bundle::Program &entry = *variant.mutable_entries(0);
+    Expression tokens = entry.inputs(0).shape(0);
+    addTensor(*entry.mutable_inputs(), "image_rows", moec::bundle::I32, {tokens});
+    addTensor(*entry.mutable_inputs(), "image_embeddings", moec::bundle::F32,
+              {symbol(entry.symbols_size()), constant(8)});
+    entry.add_symbols("images");
+    moec::bundle::Program &encoder = *variant.add_entries();
+    encoder.set_name("encode_image");
+    for (const char *name : {"embeddings", "frames", "cache_blocks"})
+      encoder.add_symbols(name);
+    addTensor(*encoder.mutable_inputs(), "patches", moec::bundle::F32,
+              {symbol(0), constant(4), symbol(1), constant(48)});
+    for (const char *name :
+         {"rows", "heights", "columns", "widths", "times", "keys", "last_keys", "items"})
+      addTensor(*encoder.mutable_inputs(), name, moec::bundle::I32,
+                {symbol(0), constant(4), symbol(1)});
+    addTensor(*encoder.mutable_inputs(), "block_table", moec::bundle::I32,
+              {constant(1), symbol(2)});
+    addTensor(*encoder.mutable_outputs(), "embeddings", moec::bundle::F32,
+              {symbol(0), constant(8)});
+    moec::bundle::State &state = *encoder.add_states();
+    state.set_name("kv.0");
+    state.set_bytes(64);
+    state.set_block_tokens(16);
+    state.set_pool_symbol(2);
+  }
+  manifest.add_required_features("images");
 }
 
 // Small, for tests that open it thousands of times.
@@ -372,6 +429,54 @@ TEST(Bundle, EveryRuleOfTheManifestIsChecked) {
 }
 
 // clang-format off
+TEST(Bundle, VisionIsChecked) {
+  using moec::bundle::Program;
+  using moec::bundle::Vision;
+  struct Case {
+    const char *says;
+    std::function<void(Manifest &, Vision &, Program &step, Program &encoder)> change;
+  };
+  using M = Manifest;
+  using V = Vision;
+  using P = Program;
+  const Case cases[] = {
+      {"patch: expected 1 to 1024, found 0", [](M &, V &v, P &, P &) { v.set_patch(0); }},
+      {"merge: expected 1 to 16, found 17", [](M &, V &v, P &, P &) { v.set_merge(17); }},
+      {"frames: expected 1 to 1024, found 4294967295", [](M &, V &v, P &, P &) { v.set_frames(UINT32_MAX); }},
+      {"most_patches: expected 1 to 16777216, found 4294967295", [](M &, V &v, P &, P &) { v.set_most_patches(UINT32_MAX); }},
+      {"most_patches_of_side: expected 1 to 65536, found 0", [](M &, V &v, P &, P &) { v.set_most_patches_of_side(0); }},
+      {"placeholder 32 beyond the vocabulary", [](M &, V &v, P &, P &) { v.set_placeholder(32); }},
+      {"the mean and the deviation of three colours", [](M &, V &v, P &, P &) { v.clear_mean(); }},
+      {"a mean that is no number", [](M &, V &v, P &, P &) { v.set_mean(1, NAN); }},
+      {"a deviation that is not above 0", [](M &, V &v, P &, P &) { v.set_deviation(1, 0); }},
+      {"vision: no entry 'none'", [](M &, V &v, P &, P &) { v.set_entry("none"); }},
+      {"image_rows is not named", [](M &, V &v, P &, P &) { v.set_image_rows(""); }},
+      {"image_rows: the entry has no input 'x'", [](M &, V &v, P &, P &) { v.set_image_rows("x"); }},
+      {"image_embeddings: the entry has no input 'x'", [](M &, V &v, P &, P &) { v.set_image_embeddings("x"); }},
+      {"is no tensor of 2 dimensions", [](M &, V &v, P &, P &) { v.set_image_embeddings("positions"); }},
+      {"is not what the input 'image_embeddings'", [](M &, V &, P &step, P &) { *step.mutable_inputs(step.inputs_size() - 1)->mutable_shape(1) = constant(9); }},
+      {"is not what the input 'image_embeddings'", [](M &, V &, P &step, P &) { *step.mutable_inputs(step.inputs_size() - 1)->mutable_shape(1) = step.inputs(0).shape(0); }},
+      {"is not what the input 'image_embeddings'", [](M &, V &, P &, P &encoder) { encoder.mutable_outputs(0)->set_type(moec::bundle::BF16); }},
+      {"the input 'rows' is missing", [](M &, V &, P &, P &encoder) { encoder.mutable_inputs(1)->set_name("x"); }},
+      {"the input 'patches' has another type or shape", [](M &, V &, P &, P &encoder) { *encoder.mutable_inputs(0)->mutable_shape(3) = constant(47); }},
+      {"the input 'patches' has another type or shape", [](M &, V &v, P &, P &) { v.set_merge(3); }},
+      {"the input 'times' has another type or shape", [](M &, V &, P &, P &encoder) { encoder.mutable_inputs(5)->set_type(moec::bundle::I64); }},
+      {"the input 'block_table' has another type or shape", [](M &, V &, P &, P &encoder) { encoder.mutable_inputs(9)->mutable_shape()->RemoveLast(); }},
+      {"10 inputs, 1 output and 1 state", [](M &, V &, P &, P &encoder) { encoder.clear_outputs(); }},
+      {"its state is no cache", [](M &, V &, P &, P &encoder) { encoder.mutable_states(0)->set_kind(moec::bundle::State::SLOT); }},
+  };
+  auto open = [](const auto &change) {
+    return openChanged([&](Manifest &m) {
+      addVision(m);
+      auto &entries = *m.mutable_variants(1)->mutable_entries();
+      change(m, *m.mutable_language_model()->mutable_vision(), entries[0], entries[entries.size() - 1]);
+    });
+  };
+  EXPECT_TRUE(isOk(open([](M &, V &, P &, P &) {})));
+  for (const Case &each : cases)
+    EXPECT_TRUE(fails(open(each.change), ErrorCode::InvalidData, each.says));
+}
+
 TEST(Bundle, CudaVariantsAreChecked) {
   using moec::bundle::TensorMap;
   struct Case {

@@ -130,6 +130,29 @@ TEST(Interface, ModelInformation) {
   EXPECT_EQ(tokenizer.error().code, static_cast<int>(MOERT_NOT_FOUND));
 }
 
+TEST(Interface, ModelsWithoutEyesRefuseImages) {
+  Fixture fixture;
+  const api::Model &model = *fixture.model;
+  EXPECT_EQ(model.info().image_token, -1);
+  auto image = api::Image::encode(model, {});
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, static_cast<int>(MOERT_UNSUPPORTED));
+  EXPECT_NE(image.error().message.find("takes no images"), std::string::npos);
+  std::vector<float> numbers(48);
+  auto patches = api::Image::encodePatches(model, numbers, 1, 1, 1);
+  ASSERT_FALSE(patches);
+  EXPECT_EQ(patches.error().code, static_cast<int>(MOERT_UNSUPPORTED));
+  EXPECT_EQ(moert_image_tokens(nullptr), 0u);
+  moert_image_free(nullptr);
+  for (moert_error *error :
+       {moert_image_encode_file(model.get(), nullptr, 1, nullptr),
+        moert_image_encode_patches(model.get(), nullptr, nullptr),
+        moert_sequence_place_image(nullptr, 1, 0, nullptr)}) {
+    EXPECT_EQ(moert_error_code(error), MOERT_INVALID_ARGUMENT);
+    moert_error_free(error);
+  }
+}
+
 TEST(Interface, StepsAndSequences) {
   Fixture fixture;
   auto session = api::Session::create(*fixture.model);

@@ -178,6 +178,11 @@ ExitCode runBench(const BenchCommand &command) {
     return benchTensors(*model, command);
   MOEC_ASSIGN_OR_FAIL(Session session, Session::create(model));
   std::vector<std::int32_t> prompt = makePrompt(command.promptTokens, session.vocabulary());
+  if (const moec::bundle::Vision *vision = moert::findVision(session.model().bundle())) {
+    // A prompt of text has no places for images.
+    auto placeholder = static_cast<std::int32_t>(vision->placeholder());
+    std::replace(prompt.begin(), prompt.end(), placeholder, placeholder == 0 ? 1 : 0);
+  }
 
   GenerateOptions options;
   options.maximumTokens = command.newTokens;

@@ -325,6 +325,13 @@ void CommandLine::addRun() {
                   ->type_name("IDS")
                   ->group(generation);
   prompt->excludes(ids);
+  sub->add_option("--image", run.images,
+                  "a JPEG or PNG file for the prompt's next placeholder, which the model names: "
+                  "<|media_pad|> for Kimi K3; may be repeated. Images above the model's limits are "
+                  "made smaller as transformers' processor of Kimi K2.5 does it")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->group(generation);
   sub->add_option("--max-tokens", run.maximumTokens, "stop after so many new tokens")
       ->check(countFrom(0))
       ->type_name("N")

@@ -49,6 +49,7 @@ struct RunCommand {
   bool hasPrompt = false;
   std::string prompt;
   std::string ids; // "5,6,7" or "@file.npy"
+  std::vector<std::string> images; // files
   std::uint64_t maximumTokens = 128;
   double temperature = 0;
   std::int64_t topK = 0;

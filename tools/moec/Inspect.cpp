@@ -223,6 +223,20 @@ Json manifestToJson(const moert::Bundle &bundle, bool commands) {
                                                        language.eos_tokens().end()))},
         {"batch_invariant", language.batch_invariant()}};
   }
+  if (manifest.language_model().has_vision()) {
+    const moec::bundle::Vision &vision = manifest.language_model().vision();
+    result["language_model"]["vision"] = {
+        {"entry", vision.entry()},
+        {"placeholder", vision.placeholder()},
+        {"patch", vision.patch()},
+        {"merge", vision.merge()},
+        {"frames", vision.frames()},
+        {"most_patches", vision.most_patches()},
+        {"most_patches_of_side", vision.most_patches_of_side()},
+        {"mean", Json(std::vector<double>(vision.mean().begin(), vision.mean().end()))},
+        {"deviation",
+         Json(std::vector<double>(vision.deviation().begin(), vision.deviation().end()))}};
+  }
   result["files"] = files;
   result["weight_files"] = weightFiles;
   result["weights"] = weights;
@@ -277,6 +291,15 @@ void printLanguageModel(const moec::bundle::LanguageModel &language) {
               ends.empty() ? "none" : ends.c_str());
 }
 
+void printVision(const moec::bundle::Vision &vision) {
+  std::uint32_t side = vision.patch() * vision.merge();
+  std::printf(
+      "  images: token %u stands for one; an embedding for %u x %u pixels; up to %u patches "
+      "of %u pixels, %u a side\n",
+      vision.placeholder(), side, side, vision.most_patches(), vision.patch(),
+      vision.most_patches_of_side());
+}
+
 void printManifest(const moert::Bundle &bundle, bool commands) {
   const Manifest &manifest = bundle.manifest();
   std::printf("%s\nmodel %s, compiled by moec %s, bundle format %u\n", bundle.path().c_str(),
@@ -284,6 +307,8 @@ void printManifest(const moert::Bundle &bundle, bool commands) {
               moert::bundleFormatVersion);
   if (manifest.has_language_model())
     printLanguageModel(manifest.language_model());
+  if (manifest.language_model().has_vision())
+    printVision(manifest.language_model().vision());
   std::uint64_t bytes = 0;
   int digests = 0;
   for (const moec::bundle::Weight &weight : manifest.weights()) {

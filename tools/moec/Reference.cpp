@@ -121,6 +121,7 @@ Result<GenerateResult> generateReference(const moert::Bundle &bundle,
   int64_t sequence = (*session)->createSequence();
 
   GenerateResult result;
+  result.promptTokens = prompt.size();
   std::vector<float> last; // the newest row of logits
   auto step = [&](std::span<const std::int32_t> tokens, bool all) -> Status {
     ReferenceSession::Part part{sequence, ArrayRef(tokens.data(), tokens.size()),

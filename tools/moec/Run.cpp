@@ -10,6 +10,8 @@
 #include "runtime/session/Generate.h"
 #include "runtime/session/Timeline.h"
 
+#include <algorithm>
+
 namespace moec {
 
 using moert::Bundle;
@@ -77,12 +79,48 @@ const char *reasonName(moert::StopReason reason) {
   return "";
 }
 
+// As many images as the prompt has places for: before anything is loaded.
+Status checkImages(const RunCommand &command, const Bundle &bundle,
+                   std::span<const std::int32_t> prompt,
+                   const std::optional<Tokenizer> &tokenizer) {
+  const moec::bundle::Vision *vision = moert::findVision(bundle);
+  if (!vision)
+    return command.images.empty() ? Status() : moert::requireVision(bundle).status();
+  auto placeholder = static_cast<std::int32_t>(vision->placeholder());
+  auto places = std::count(prompt.begin(), prompt.end(), placeholder);
+  if (static_cast<std::size_t>(places) == command.images.size())
+    return {};
+  std::string name = "token " + std::to_string(placeholder);
+  if (tokenizer)
+    name = std::string(tokenizer->bytes(placeholder, /*special=*/true)) + " (" + name + ")";
+  return {ErrorCode::InvalidArgument,
+          "expected as many images as the prompt has placeholders, " + std::to_string(places) +
+              ", found " + std::to_string(command.images.size()),
+          "--image", "write " + name + " into the prompt once for each image, in their order"};
+}
+
+Result<std::vector<moert::SharedImage>> encodeImages(const RunCommand &command,
+                                                     const moert::Model &model) {
+  std::vector<moert::SharedImage> images;
+  Progress progress("looking at images");
+  for (const std::string &path : command.images) {
+    MOERT_ASSIGN_OR_RETURN(moert::File file, moert::File::open(path));
+    MOERT_ASSIGN_OR_RETURN(std::string content, file.readAll(moert::mostImageFileBytes));
+    MOERT_ASSIGN_OR_RETURN(moert::SharedImage image,
+                           moert::encodeImageFile(model, std::as_bytes(std::span(content)), path));
+    images.push_back(std::move(image));
+    progress.update(images.size(), command.images.size());
+  }
+  return images;
+}
+
 Result<GenerateResult> generateCompiled(const RunCommand &command,
                                         std::shared_ptr<const Bundle> bundle,
                                         std::span<const std::int32_t> prompt,
-                                        const GenerateOptions &options) {
+                                        GenerateOptions options) {
   MOERT_ASSIGN_OR_RETURN(
       auto model, loadModel(std::move(bundle), command.threads, command.variant, command.device));
+  MOERT_ASSIGN_OR_RETURN(options.images, encodeImages(command, *model));
   moert::Timeline timeline;
   moert::SessionOptions sessionOptions;
   if (!command.profile.empty())
@@ -103,6 +141,8 @@ static ExitCode generateText(const RunCommand &command) {
   MOEC_FAIL_IF_ERROR(requireLanguageModel(*bundle));
   MOEC_ASSIGN_OR_FAIL(std::optional<Tokenizer> tokenizer, loadTokenizer(*bundle));
   MOEC_ASSIGN_OR_FAIL(std::vector<std::int32_t> prompt, readPrompt(command, *bundle, tokenizer));
+
+  MOEC_FAIL_IF_ERROR(checkImages(command, *bundle, prompt, tokenizer));
 
   Stream stream(tokenizer, command.special, command.json);
   Progress progress("reading the prompt");
@@ -125,7 +165,7 @@ static ExitCode generateText(const RunCommand &command) {
 
   if (!command.logits.empty()) {
     std::int64_t shape[] = {
-        static_cast<std::int64_t>(prompt.size()),
+        static_cast<std::int64_t>(result.promptTokens),
         static_cast<std::int64_t>(bundle->manifest().language_model().vocabulary())};
     MOEC_FAIL_IF_ERROR(moert::writeNpy(command.logits, moert::ElementType::F32, shape,
                                        std::as_bytes(std::span(result.promptLogits))));
@@ -143,6 +183,8 @@ static ExitCode generateText(const RunCommand &command) {
 ExitCode runRun(const RunCommand &command) {
   if (command.reference && !command.profile.empty())
     return failUsage("--profile shows the compiled code's launches; --reference runs none");
+  if (command.reference && !command.images.empty())
+    return failUsage("--reference computes text only; leave out --image");
   return command.outputs.empty() ? generateText(command) : runTensors(command);
 }
 

@@ -50,6 +50,7 @@ private:
   }
   LogicalResult addVariant(const BundleVariant &variant, WeightTable &weights);
   LogicalResult addLanguageModel();
+  void addVision(DictionaryAttr attributes, bundle::LanguageModel &model);
   LogicalResult addFile(StringRef path, StringRef content);
   LogicalResult makeFolders(StringRef path);
 
@@ -137,6 +138,33 @@ static std::string findInput(const bundle::Manifest &manifest, StringRef name) {
   return "";
 }
 
+void Exporter::addVision(DictionaryAttr attributes, bundle::LanguageModel &model) {
+  auto integer = [&](StringRef name) -> uint32_t {
+    auto value = attributes.getAs<IntegerAttr>(name);
+    return value ? value.getInt() : 0;
+  };
+  auto numbers = [&](StringRef name) -> ArrayRef<double> {
+    auto values = attributes.getAs<DenseF64ArrayAttr>(name);
+    return values ? values.asArrayRef() : ArrayRef<double>();
+  };
+  bundle::Vision &vision = *model.mutable_vision();
+  if (auto entry = attributes.getAs<StringAttr>("entry"))
+    vision.set_entry(entry.str());
+  vision.set_image_rows(findInput(manifest, "image_rows"));
+  vision.set_image_embeddings(findInput(manifest, "image_embeddings"));
+  vision.set_placeholder(integer("placeholder"));
+  vision.set_patch(integer("patch"));
+  vision.set_merge(integer("merge"));
+  vision.set_frames(integer("frames"));
+  vision.set_most_patches(integer("most_patches"));
+  vision.set_most_patches_of_side(integer("most_patches_of_side"));
+  for (double mean : numbers("mean"))
+    vision.add_mean(mean);
+  for (double deviation : numbers("deviation"))
+    vision.add_deviation(deviation);
+  manifest.add_required_features("images");
+}
+
 LogicalResult Exporter::addLanguageModel() {
   if (auto reference = first->getAttrOfType<DenseResourceElementsAttr>(referenceTextAttr)) {
     ArrayRef<char> text = reference.getRawHandle().getBlob()->getData();
@@ -164,6 +192,8 @@ LogicalResult Exporter::addLanguageModel() {
   model.set_logits("logits");
   if (auto sampler = attributes.getAs<StringAttr>("sampler"))
     model.set_sampler(sampler.str());
+  if (auto vision = attributes.getAs<DictionaryAttr>("vision"))
+    addVision(vision, model);
   model.set_vocabulary(integer("vocabulary", 0));
   model.set_block_tokens(integer("block_tokens", 16));
   model.set_maximum_tokens(integer("maximum_tokens", 0));

@@ -1,12 +1,13 @@
-//===- KimiK3.cpp - the language model of Kimi K3 and K3.1 ------------------------------------===//
+//===- KimiK3.cpp - Kimi K3 and K3.1 ----------------------------------------------------------===//
 //
-// K3.1 is K3 with an indexer in each layer of latent attention. The vision tower is not built:
-// images cannot be read yet, and its tensors are left alone.
+// K3.1 is K3 with an indexer in each layer of latent attention. A folder without the vision tower,
+// or without a config for it, gives the language model alone.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "KimiModel.h"
 #include "ModelFamilies.h"
+#include "VisionTower.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -76,13 +77,22 @@ static Value build(Checkpoint &checkpoint, ModelBuilder &builder, bool isSparse)
     if (config.latentAttention.queryRank == 0)
       (void)text["q_lora_rank"].integer(1, mostFeatures); // complains: indexers need the latent
   }
+  std::optional<VisionConfig> vision;
+  if (hasVisionTower(checkpoint))
+    vision.emplace(checkpoint, config.vocabulary, config.hidden);
   if (checkpoint.hasJsonProblems())
     return {};
   config.root = "language_model." + config.root;
   config.head = "language_model." + config.head;
-  checkpoint.allowUnused("vision_tower.*");
-  checkpoint.allowUnused("mm_projector.*");
-  return buildKimiModel(builder, config);
+  if (!vision) {
+    checkpoint.allowUnused("vision_tower.*");
+    checkpoint.allowUnused("mm_projector.*");
+    return buildKimiModel(builder, config);
+  }
+  builder.expectImages(config.hidden);
+  Value logits = buildKimiModel(builder, config);
+  buildVisionTower(builder, *vision, config.hidden);
+  return logits;
 }
 
 Value mlir::moec::buildKimiK3(Checkpoint &checkpoint, ModelBuilder &builder) {

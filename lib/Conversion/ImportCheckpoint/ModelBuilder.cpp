@@ -34,11 +34,14 @@ ModelBuilder::ModelBuilder(MLIRContext *context, Checkpoint &checkpoint, Type ac
 
 Value ModelBuilder::addArgument(StringRef name, ArrayRef<StringRef> dims) {
   SmallVector<int64_t> shape(dims.size(), dynamic);
+  return addArgument(name, RankedTensorType::get(shape, builder.getI32Type()), dims);
+}
+
+Value ModelBuilder::addArgument(StringRef name, RankedTensorType type, ArrayRef<StringRef> dims) {
   argumentAttributes.push_back(
       builder.getDictionaryAttr({builder.getNamedAttr("moe.name", builder.getStringAttr(name)),
                                  builder.getNamedAttr("moe.dims", builder.getStrArrayAttr(dims))}));
-  return step.getBody().front().addArgument(RankedTensorType::get(shape, builder.getI32Type()),
-                                            at(name));
+  return step.getBody().front().addArgument(type, at(name));
 }
 
 SmallVector<int64_t> ModelBuilder::getLayers(int64_t count) {
@@ -196,6 +199,12 @@ Value ModelBuilder::reshapedWeight(StringRef name, ArrayRef<int64_t> stored,
   return tensor;
 }
 
+Value ModelBuilder::foldedWeight(StringRef name, ArrayRef<int64_t> stored) {
+  ReassociationIndices rest = llvm::to_vector(llvm::seq<int64_t>(1, stored.size()));
+  return tensor::CollapseShapeOp::create(builder, at(name), weight(name, stored),
+                                         SmallVector<ReassociationIndices>{{0}, rest});
+}
+
 Value ModelBuilder::groupRows(StringRef name, Value matrix, int64_t groups) {
   if (auto blocks = dyn_cast<moe::BlockTensorType>(matrix.getType()))
     matrix = moe::DequantizeOp::create(
@@ -233,8 +242,9 @@ Value ModelBuilder::transposedWeight(StringRef name, int64_t outer, int64_t rows
 
 Value ModelBuilder::embedding(StringRef name, int64_t vocabulary, int64_t hidden) {
   Value table = weight((name + ".weight").str(), {vocabulary, hidden});
-  return moe::EmbeddingOp::create(builder, at(name), typeLike(tokens, hidden, activationType),
-                                  tokens, table);
+  return spliceImages(name, moe::EmbeddingOp::create(builder, at(name),
+                                                     typeLike(tokens, hidden, activationType),
+                                                     tokens, table));
 }
 
 Value ModelBuilder::plainRmsNorm(StringRef name, Value input, double epsilon) {
@@ -520,15 +530,18 @@ Value ModelBuilder::selectLogitRows(Value input) {
                                    input, logitRows);
 }
 
+void ModelBuilder::finishEntry(Value result, StringRef name) {
+  func::ReturnOp::create(builder, at(step.getName()), result);
+  step.setFunctionType(builder.getFunctionType(step.getBody().front().getArgumentTypes(),
+                                               TypeRange(result.getType())));
+  step.setArgAttrsAttr(builder.getArrayAttr(argumentAttributes));
+  step.setResultAttr(0, "moe.name", builder.getStringAttr(name));
+  step->setAttr("moe.entry", builder.getUnitAttr());
+}
+
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value logits, const LanguageModelConfig &config,
                                            StringRef model, StringRef weightRoot) {
-  func::ReturnOp::create(builder, at("step"), logits);
-  step.setFunctionType(builder.getFunctionType(step.getBody().front().getArgumentTypes(),
-                                               TypeRange(logits.getType())));
-  step.setArgAttrsAttr(builder.getArrayAttr(argumentAttributes));
-  step.setResultAttr(0, "moe.name", builder.getStringAttr("logits"));
-  step->setAttr("moe.entry", builder.getUnitAttr());
-
+  finishEntry(logits, "logits");
   SmallVector<NamedAttribute> language = {
       builder.getNamedAttr("vocabulary", builder.getI64IntegerAttr(config.vocabulary)),
       builder.getNamedAttr("bos", builder.getI64IntegerAttr(config.bosToken)),
@@ -539,6 +552,8 @@ OwningOpRef<ModuleOp> ModelBuilder::finish(Value logits, const LanguageModelConf
   };
   if (!config.tokenizer.empty())
     language.push_back(builder.getNamedAttr("tokenizer", builder.getStringAttr(config.tokenizer)));
+  if (vision)
+    language.push_back(builder.getNamedAttr("vision", vision));
   (*module)->setAttr("moe.language_model", builder.getDictionaryAttr(language));
   (*module)->setAttr("moe.model", builder.getStringAttr(model));
   (*module)->setAttr("moe.weight_root", builder.getStringAttr(weightRoot));

@@ -13,6 +13,7 @@
 #include "Checkpoint.h"
 #include "LanguageModelConfig.h"
 #include "RotaryConfig.h"
+#include "VisionConfig.h"
 
 #include "moec/Dialect/MoE/IR/MoE.h"
 
@@ -48,6 +49,8 @@ public:
                            ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
+  /// The weight with all dimensions but the first as one.
+  Value foldedWeight(StringRef name, ArrayRef<int64_t> stored);
   /// The weight's elements, in order, in another shape. Both shapes have one number of elements.
   Value reshapedWeight(StringRef name, ArrayRef<int64_t> stored, ArrayRef<int64_t> shape);
   /// The shape that the checkpoint has of a tensor; empty where it has none.
@@ -181,6 +184,38 @@ public:
   Value compressedAttention(StringRef name, Value query, Value rows, Value entries, Value indices,
                             int64_t ratio, const AttentionParameters &parameters);
 
+  // Images; see ModelBuilderVision.cpp.
+  /// The step gets embeddings of images, which take the places of the tokens' where they are given.
+  /// To be said before the embedding is built.
+  void expectImages(int64_t hidden);
+  /// The patches of an item in the order of the embeddings that they become, flat: [embeddings *
+  /// merge^2 * frames, ...]. Attention does not look at the order.
+  struct ImagePatches {
+    Value pixels;                         // f32 [patches, 3 * side * side]
+    Value rows, heights, columns, widths; // i32 [patches]: places, and the sizes of the frame
+    Value times;                          // 0 in items of one frame, else 1 + the frame
+    Value keys, lastKeys, items; // where a patch's key goes in the item's cache, the last of
+                                 // them, and the number of the item
+    Value blockTable;
+    Value embeddings, frames; // how many
+  };
+  /// Adds an entry beside the step; `build` gives its result.
+  void imageEncoder(const VisionConfig &config, function_ref<Value(const ImagePatches &)> build);
+  /// Keys and values of one layer at a time, of all patches of an item.
+  Value itemCache(int64_t heads, int64_t dimension);
+  /// Each patch sees all patches of its item.
+  Value itemAttention(StringRef name, Value query, Value key, Value value, Value cache,
+                      const ImagePatches &patches, double scale);
+  Value rotateInPlane(StringRef name, Value input, const ImagePatches &patches,
+                      ArrayRef<double> frequencies);
+  /// Adds NAME.weight [rows, columns, features], interpolated, and the time.
+  Value addPositions(StringRef name, Value input, const ImagePatches &patches,
+                     const VisionConfig &config);
+  Value mergePatches(StringRef name, Value input, const ImagePatches &patches, int64_t merge);
+  Value toActivationType(StringRef name, Value input);
+  /// x/2 (1 + erf(x / sqrt 2)), or with the usual approximation by tanh; in f32, rounded once.
+  Value gelu(StringRef name, Value input, bool isApproximate);
+
   // Mixture of experts.
   struct RouteParameters {
     moe::ScoreFunction score = moe::ScoreFunction::softmax;
@@ -214,6 +249,11 @@ private:
   void append(StringRef name, Value key, Value value, Value cache);
   Location at(StringRef name);
   Value addArgument(StringRef name, ArrayRef<StringRef> dims);
+  Value addArgument(StringRef name, RankedTensorType type, ArrayRef<StringRef> dims);
+  /// Ends the function at hand, which gives `result`.
+  void finishEntry(Value result, StringRef name);
+  void setVision(StringRef entry, const VisionConfig &config);
+  Value spliceImages(StringRef name, Value embeddings);
   Value ropeAt(StringRef name, Value input, Value places, const RotaryConfig &rotary);
   Value cacheOfBlocks(int64_t kvHeads, int64_t keyDimension, int64_t valueDimension, int64_t block,
                       moe::CacheForm form = moe::CacheForm::split);
@@ -252,12 +292,14 @@ private:
   std::optional<std::pair<int64_t, int64_t>> layers;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
-  func::FuncOp step;
+  func::FuncOp step; // or the entry that is built at the moment
   llvm::StringMap<Value> weights;
   SmallVector<Attribute> argumentAttributes;
   Value tokenCount;
   Value tokens, positions, tokenSequences, sequenceOffsets, blockTable, logitRows;
-  Value stateSlots; // null before the first state
+  Value stateSlots;                 // null before the first state
+  Value imageRows, imageEmbeddings; // null where nothing is said of images
+  DictionaryAttr vision;            // the same
   std::optional<std::optional<std::pair<int64_t, int64_t>>> scaleBlock; // once it was read
   llvm::DenseMap<int64_t, WindowPlaces> windowPlaces;                   // by ratio
   int64_t caches = 0, states = 0;

@@ -23,6 +23,7 @@ void mlir::moec::populateMoEToLinalgPatterns(RewritePatternSet &patterns) {
   populateNormToLinalgPatterns(patterns);
   populateRopeToLinalgPatterns(patterns);
   populateLinearToLinalgPatterns(patterns);
+  populateVisionToLinalgPatterns(patterns);
   populateDequantizeToLinalgPatterns(patterns);
   populateDequantizeCodesToLinalgPatterns(patterns);
 }

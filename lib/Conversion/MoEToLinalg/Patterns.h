@@ -18,6 +18,7 @@ void populateHyperConnectionToLinalgPatterns(RewritePatternSet &patterns);
 void populateNormToLinalgPatterns(RewritePatternSet &patterns);
 void populateRopeToLinalgPatterns(RewritePatternSet &patterns);
 void populateLinearToLinalgPatterns(RewritePatternSet &patterns);
+void populateVisionToLinalgPatterns(RewritePatternSet &patterns);
 void populateDequantizeToLinalgPatterns(RewritePatternSet &patterns);
 void populateDequantizeCodesToLinalgPatterns(RewritePatternSet &patterns);
 

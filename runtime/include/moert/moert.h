@@ -116,6 +116,7 @@ typedef struct moert_model_info {
   int64_t bos_token;          // -1: none
   uint64_t maximum_tokens;    // longest sequence; 0: unbounded
   uint64_t weight_bytes;      // memory taken by weights, packed and raw
+  int64_t image_token;        // stands for an image in a text; -1: the model takes no images
 } moert_model_info;
 
 // The caller sets info->size.
@@ -200,6 +201,35 @@ MOERT_API moert_error *moert_tokenizer_decode(const moert_tokenizer *tokenizer, 
 MOERT_API const char *moert_tokenizer_bytes(const moert_tokenizer *tokenizer, int32_t id,
                                             int special, size_t *bytes);
 
+//===-- Images -----------------------------------------------------------===//
+
+// What a model sees in an image: embeddings, each in the place of one token. Belongs to no session;
+// any number of sequences of the model may use it.
+typedef struct moert_image moert_image;
+
+// Encodes a JPEG or PNG file of `bytes` bytes. Free with moert_image_free.
+MOERT_API moert_error *moert_image_encode_file(const moert_model *model, const void *file,
+                                               size_t bytes, moert_image **image);
+
+// Patches that the caller has cut and normalised: f32 [frames, rows, columns, 3, side, side],
+// colour by colour, with the model's side of a patch.
+typedef struct moert_patches {
+  size_t size;
+  const float *data;
+  size_t count; // numbers
+  uint32_t frames;
+  uint32_t rows;    // of a frame, in patches
+  uint32_t columns; // the same
+  uint32_t reserved;
+} moert_patches;
+
+MOERT_API moert_error *moert_image_encode_patches(const moert_model *model,
+                                                  const moert_patches *patches,
+                                                  moert_image **image);
+// How many tokens it takes the places of.
+MOERT_API size_t moert_image_tokens(const moert_image *image);
+MOERT_API void moert_image_free(moert_image *image);
+
 //===-- Sessions ---------------------------------------------------------===//
 
 typedef struct moert_session moert_session;
@@ -238,6 +268,13 @@ MOERT_API moert_error *moert_snapshot_take(moert_session *session, moert_sequenc
 MOERT_API moert_error *moert_snapshot_restore(moert_session *session, moert_sequence sequence,
                                               const moert_snapshot *snapshot);
 MOERT_API void moert_snapshot_free(moert_snapshot *snapshot);
+
+// From `position` on the sequence's tokens are the image's: moert_image_tokens of them, each the
+// model's image_token, appended by any number of steps after this call. Images follow each other. A
+// fork, and a sequence that is restored, have the images of what they copy; truncating keeps those
+// that begin before the new end. The image may be freed at once.
+MOERT_API moert_error *moert_sequence_place_image(moert_session *session, moert_sequence sequence,
+                                                  uint64_t position, const moert_image *image);
 
 // Which tokens' logits are wanted.
 enum { MOERT_LOGITS_NONE = 0, MOERT_LOGITS_LAST = 1, MOERT_LOGITS_ALL = 2 };
@@ -299,6 +336,9 @@ typedef struct moert_generate_options {
   // Called with each new token; anything but 0 stops. May be NULL.
   int (*on_token)(void *context, int32_t token);
   void *context;
+  // Images take the places of the prompt's tokens image_token, one each, in order.
+  const moert_image *const *images;
+  size_t image_count;
 } moert_generate_options;
 
 // Continues `prompt` in a sequence of its own. `options` may be NULL. Free *ids with moert_free.

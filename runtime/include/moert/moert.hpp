@@ -220,6 +220,33 @@ private:
   detail::Owner<moert_tokenizer, moert_tokenizer_free> owner;
 };
 
+// Embeddings of an image: see moert_image_encode_file.
+class Image {
+public:
+  static Result<Image> encode(const Model &model, std::span<const std::byte> file) {
+    moert_image *image = nullptr;
+    if (moert_error *error = moert_image_encode_file(model.get(), file.data(), file.size(), &image))
+      return detail::take(error);
+    return Image(image);
+  }
+  // f32 [frames, rows, columns, 3, side, side], normalised.
+  static Result<Image> encodePatches(const Model &model, std::span<const float> patches,
+                                     std::uint32_t frames, std::uint32_t rows,
+                                     std::uint32_t columns) {
+    moert_patches given = {sizeof given, patches.data(), patches.size(), frames, rows, columns, 0};
+    moert_image *image = nullptr;
+    if (moert_error *error = moert_image_encode_patches(model.get(), &given, &image))
+      return detail::take(error);
+    return Image(image);
+  }
+  std::size_t tokens() const { return moert_image_tokens(get()); }
+  moert_image *get() const { return owner.get(); }
+
+private:
+  explicit Image(moert_image *image) : owner(image) {}
+  detail::Owner<moert_image, moert_image_free> owner;
+};
+
 enum class LogitRows : std::uint32_t { None, Last, All };
 
 struct StepPart {
@@ -250,6 +277,8 @@ struct GenerateOptions {
   bool ignoreEnd = false;
   std::uint64_t chunk = 0;
   std::function<bool(std::int32_t)> onToken = {}; // false stops
+  // For the prompt's tokens moert_model_info::image_token, in order; they outlive the call.
+  std::vector<const Image *> images = {};
 };
 
 class Session {
@@ -295,6 +324,10 @@ public:
   }
   Result<Done> restore(moert_sequence sequence, const Snapshot &snapshot) {
     return detail::done(moert_snapshot_restore(get(), sequence, snapshot.get()));
+  }
+
+  Result<Done> placeImage(moert_sequence sequence, std::uint64_t position, const Image &image) {
+    return detail::done(moert_sequence_place_image(get(), sequence, position, image.get()));
   }
 
   Result<Logits> step(std::span<const StepPart> parts) {
@@ -344,6 +377,11 @@ public:
       given.on_token = [](void *context, std::int32_t token) {
         return static_cast<const GenerateOptions *>(context)->onToken(token) ? 0 : 1;
       };
+    std::vector<const moert_image *> images;
+    for (const Image *image : options.images)
+      images.push_back(image->get());
+    given.images = images.data();
+    given.image_count = images.size();
     std::int32_t *ids = nullptr;
     std::size_t count = 0;
     if (moert_error *error =

@@ -1345,3 +1345,43 @@ func.func @compressed_attention_stride(%q: tensor<?x4x8xf32>, %c: !moe.cache<kv_
   %o = moe.compressed_attention %q over %c and %c at (%p, %p, %t) {scale = 0.5, window = 2, ratio = 4, stride = -2} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
   return
 }
+
+// -----
+
+func.func @replace_rows_none(%x: tensor<?x8xf32>, %n: tensor<0x8xf32>, %r: tensor<?xi32>) {
+  // expected-error@+1 {{expects at least one row of replacements}}
+  %y = moe.replace_rows %x with %n at %r : tensor<?x8xf32>, tensor<0x8xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @replace_rows_width(%x: tensor<?x8xf32>, %n: tensor<?x4xf32>, %r: tensor<?xi32>) {
+  // expected-error@+1 {{expects replacements of shape [?, 8], got [?, 4]}}
+  %y = moe.replace_rows %x with %n at %r : tensor<?x8xf32>, tensor<?x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @replace_rows_count(%x: tensor<5x8xf32>, %n: tensor<?x8xf32>, %r: tensor<4xi32>) {
+  // expected-error@+1 {{expects rows of shape [5], got [4]}}
+  %y = moe.replace_rows %x with %n at %r : tensor<5x8xf32>, tensor<?x8xf32>, tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @interpolate_positions_grid(%g: tensor<?x4x8xf32>, %r: tensor<?xi32>) {
+  // expected-error@+1 {{expects a static grid of at least one row and one column, got 'tensor<?x4x8xf32>'}}
+  %p = moe.interpolate_positions %g at (%r of %r, %r of %r) : tensor<?x4x8xf32>, tensor<?xi32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @interpolate_positions_width(%g: tensor<6x4x8xf32>, %r: tensor<?xi32>) {
+  // expected-error@+1 {{expects result of shape [?, 8], got [?, 4]}}
+  %p = moe.interpolate_positions %g at (%r of %r, %r of %r) : tensor<6x4x8xf32>, tensor<?xi32> -> tensor<?x4xf32>
+  return
+}

@@ -283,3 +283,13 @@ func.func @entries(%q: tensor<?x4x8xf32>, %g: tensor<?x4xf32>, %s: tensor<4xf32>
   %u = moe.compressed_attention %o over %c and %c at (%p, %p, %t) {scale = 0.5, window = 8, ratio = 4} : tensor<?x4x8xf32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, !moe.cache<kv_heads = 1, key_dim = 8, value_dim = 8, block = 4, f32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32> -> tensor<?x4x8xf32>
   return %u : tensor<?x4x8xf32>
 }
+
+// CHECK-LABEL: func.func @vision
+func.func @vision(%x: tensor<?x8xbf16>, %n: tensor<?x8xf32>, %r: tensor<?xi32>, %g: tensor<6x4x8xbf16>) -> tensor<?x8xbf16> {
+  // CHECK: moe.replace_rows %{{.*}} with %{{.*}} at %{{.*}} : tensor<?x8xbf16>, tensor<?x8xf32>, tensor<?xi32>
+  %y = moe.replace_rows %x with %n at %r : tensor<?x8xbf16>, tensor<?x8xf32>, tensor<?xi32>
+  // CHECK: moe.interpolate_positions %{{.*}} at(%{{.*}} of %{{.*}}, %{{.*}} of %{{.*}}) : tensor<6x4x8xbf16>, tensor<?xi32> -> tensor<?x8xbf16>
+  %p = moe.interpolate_positions %g at (%r of %r, %r of %r) : tensor<6x4x8xbf16>, tensor<?xi32> -> tensor<?x8xbf16>
+  %z = arith.addf %y, %p : tensor<?x8xbf16>
+  return %z : tensor<?x8xbf16>
+}

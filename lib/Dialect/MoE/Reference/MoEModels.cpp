@@ -62,5 +62,6 @@ void mlir::moec::moe::registerMoEModels(DialectRegistry &registry) {
     attachExpertModels(context);
     attachSamplingModels(context);
     attachSelectKeysModel(context);
+    attachVisionModels(context);
   });
 }

@@ -19,6 +19,7 @@ void attachRoutingModels(MLIRContext *context);
 void attachExpertModels(MLIRContext *context);
 void attachSamplingModels(MLIRContext *context);
 void attachSelectKeysModel(MLIRContext *context);
+void attachVisionModels(MLIRContext *context);
 
 /// The sum of products in double precision.
 double dot(ArrayRef<float> a, ArrayRef<float> b);

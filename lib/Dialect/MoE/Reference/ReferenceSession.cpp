@@ -7,7 +7,8 @@
 using namespace mlir;
 using namespace mlir::moec::moe;
 
-static constexpr llvm::StringLiteral nameAttr = "moe.name", entryAttr = "moe.entry";
+static constexpr llvm::StringLiteral nameAttr = "moe.name", entryAttr = "moe.entry",
+                                     imageEmbeddings = "image_embeddings";
 
 //===------------------------------------------------------------------------------------------===//
 // Opening
@@ -19,13 +20,17 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef name) {
       return function;
     return module.emitError() << "the module has no function '" << name << "'";
   }
-  // The entry that chooses tokens is not the model.
-  StringAttr sampler;
-  if (auto language = module->getAttrOfType<DictionaryAttr>("moe.language_model"))
+  // The entries that choose tokens and that encode images are not the model.
+  StringAttr sampler, encoder;
+  if (auto language = module->getAttrOfType<DictionaryAttr>("moe.language_model")) {
     sampler = language.getAs<StringAttr>("sampler");
+    if (auto vision = language.getAs<DictionaryAttr>("vision"))
+      encoder = vision.getAs<StringAttr>("entry");
+  }
   SmallVector<func::FuncOp> entries;
   for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(entryAttr) && function.getNameAttr() != sampler)
+    if (function->hasAttr(entryAttr) && function.getNameAttr() != sampler &&
+        function.getNameAttr() != encoder)
       entries.push_back(function);
   if (entries.size() != 1)
     return module.emitError() << "expected one function with the attribute '" << entryAttr
@@ -50,7 +55,7 @@ FailureOr<std::unique_ptr<ReferenceSession>> ReferenceSession::create(ModuleOp m
 LogicalResult ReferenceSession::findArguments() {
   static constexpr llvm::StringLiteral known[] = {
       "tokens", "positions", "token_sequences", "sequence_offsets", "block_table", "state_slots",
-      "logit_rows"};
+      "logit_rows", "image_rows"};
   for (auto [i, type] : llvm::enumerate(entry.getArgumentTypes())) {
     if (auto cache = dyn_cast<CacheType>(type)) {
       // Caches of compressed entries have smaller blocks, for as many tokens.
@@ -66,6 +71,11 @@ LogicalResult ReferenceSession::findArguments() {
     }
     auto name = entry.getArgAttrOfType<StringAttr>(i, nameAttr);
     auto tensor = dyn_cast<RankedTensorType>(type);
+    if (name && name.getValue() == imageEmbeddings && tensor && tensor.getRank() == 2 &&
+        !tensor.isDynamicDim(1)) {
+      argumentNames.push_back(name.str());
+      continue;
+    }
     int64_t rank = name && name.getValue() == "block_table" ? 2 : 1;
     if (!name || !llvm::is_contained(known, name.getValue()) || !tensor ||
         !tensor.getElementType().isInteger(32) || tensor.getRank() != rank)
@@ -73,8 +83,8 @@ LogicalResult ReferenceSession::findArguments() {
                                << " is none of a language model's step: expected an i32 tensor "
                                   "whose '"
                                << nameAttr << "' is one of tokens, positions, token_sequences, "
-                               << "sequence_offsets, block_table, state_slots and logit_rows, or a "
-                                  "cache or a state";
+                               << "sequence_offsets, block_table, state_slots, logit_rows and "
+                                  "image_rows, or image_embeddings, a cache or a state";
     argumentNames.push_back(name.str());
   }
   if (entry.getNumResults() == 0)
@@ -167,6 +177,8 @@ FailureOr<ReferenceValue> ReferenceSession::makeArgument(StringRef name, ArrayRe
       for (int32_t t = 0; t < tokens; ++t) {
         if (name == "tokens")
           values.push_back(part.tokens[t]);
+        else if (name == "image_rows")
+          values.push_back(-1); // a session of text
         else if (name == "positions")
           values.push_back(static_cast<int32_t>(sequences[part.sequence].length) + t);
         else if (name == "token_sequences")
@@ -205,6 +217,13 @@ FailureOr<SmallVector<ReferenceValue>> ReferenceSession::makeArguments(ArrayRef<
     }
     if (name.empty()) {
       arguments.push_back(caches[nextCache++]);
+      continue;
+    }
+    if (name == imageEmbeddings) {
+      auto type = cast<RankedTensorType>(entry.getArgumentTypes()[i]);
+      std::vector<double> nothing(type.getDimSize(1));
+      arguments.push_back(ReferenceValue(*ReferenceTensor::createFrom(
+          type.getElementType(), {1, type.getDimSize(1)}, ArrayRef<double>(nothing))));
       continue;
     }
     FailureOr<ReferenceValue> argument = makeArgument(name, parts);

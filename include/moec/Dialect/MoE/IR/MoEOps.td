@@ -13,5 +13,6 @@ include "moec/Dialect/MoE/IR/ExpertOps.td"
 include "moec/Dialect/MoE/IR/SamplingOps.td"
 include "moec/Dialect/MoE/IR/HyperConnectionOps.td"
 include "moec/Dialect/MoE/IR/CompressionOps.td"
+include "moec/Dialect/MoE/IR/VisionOps.td"
 
 #endif
