@@ -1,5 +1,7 @@
 #include "moec/Compiler/Compiler.h"
 
+#include "DescribeModel.h"
+
 #include "moec/Compiler/RunPasses.h"
 #include "moec/Compiler/Segments.h"
 #include "moec/Conversion/CompileKernels.h"
@@ -228,6 +230,7 @@ LogicalResult Compilation::run() {
       return writeText(module, Phase::Moe, options.output);
     if (failed(embedReferenceText(module)))
       return failure();
+    describeModel(module);
   }
   std::vector<OwningOpRef<ModuleOp>> modules;
   std::vector<BundleVariant> variants;

@@ -180,6 +180,25 @@ Json variantToJson(const Variant &variant, const std::string &missing, bool comm
   return result;
 }
 
+// Of a block of the caches, and of a sequence's slots.
+struct StateBytes {
+  std::uint64_t paged = 0, slots = 0;
+
+  explicit StateBytes(const Program &program) {
+    for (const moec::bundle::State &state : program.states())
+      (state.kind() == moec::bundle::State::PAGED ? paged : slots) += state.bytes();
+  }
+};
+
+// Of the language model's step, as the first variant has it.
+StateBytes statesOfStep(const Manifest &manifest) {
+  for (const Variant &variant : manifest.variants())
+    for (const Program &entry : variant.entries())
+      if (entry.name() == manifest.language_model().entry())
+        return StateBytes(entry);
+  return StateBytes(Program());
+}
+
 Json manifestToJson(const moert::Bundle &bundle, bool commands) {
   const Manifest &manifest = bundle.manifest();
   Json files = Json::array(), weightFiles = Json::array(), weights = Json::array(),
@@ -211,9 +230,16 @@ Json manifestToJson(const moert::Bundle &bundle, bool commands) {
                                                           manifest.required_features().end()))}};
   if (manifest.has_language_model()) {
     const moec::bundle::LanguageModel &language = manifest.language_model();
+    const StateBytes states = statesOfStep(manifest);
     result["language_model"] = {
         {"entry", language.entry()},
         {"vocabulary", language.vocabulary()},
+        {"layers", language.layers()},
+        {"expert_layers", language.expert_layers()},
+        {"experts", language.experts()},
+        {"experts_per_token", language.experts_per_token()},
+        {"bytes_per_token", states.paged / std::max<std::uint32_t>(language.block_tokens(), 1)},
+        {"bytes_per_sequence", states.slots},
         {"block_tokens", language.block_tokens()},
         {"maximum_tokens", language.maximum_tokens()},
         {"tokenizer", language.tokenizer()},
@@ -252,13 +278,11 @@ void printProgram(const Program &program, const char *kind, bool commands) {
     std::printf("    in   %s: %s\n", tensor.name().c_str(), text.tensor(tensor).c_str());
   for (const moec::bundle::Tensor &tensor : program.outputs())
     std::printf("    out  %s: %s\n", tensor.name().c_str(), text.tensor(tensor).c_str());
-  std::uint64_t paged = 0, slots = 0;
-  for (const moec::bundle::State &state : program.states())
-    (state.kind() == moec::bundle::State::PAGED ? paged : slots) += state.bytes();
+  const StateBytes states(program);
   if (program.states_size() > 0)
     std::printf("    states: %d; all blocks of the same tokens %s, all slots of a sequence %s\n",
-                program.states_size(), bytesToString(static_cast<double>(paged)).c_str(),
-                bytesToString(static_cast<double>(slots)).c_str());
+                program.states_size(), bytesToString(static_cast<double>(states.paged)).c_str(),
+                bytesToString(static_cast<double>(states.slots)).c_str());
   for (const moec::bundle::Arena &arena : program.arenas())
     std::printf("    temporaries: %s x %s\n",
                 bytesToString(static_cast<double>(arena.bytes())).c_str(),
@@ -274,7 +298,8 @@ void printProgram(const Program &program, const char *kind, bool commands) {
     std::printf("    %4d %s\n", i, text.command(program.commands(i)).c_str());
 }
 
-void printLanguageModel(const moec::bundle::LanguageModel &language) {
+void printLanguageModel(const Manifest &manifest) {
+  const moec::bundle::LanguageModel &language = manifest.language_model();
   std::string context = language.maximum_tokens() == 0
                             ? "any number of"
                             : "up to " + std::to_string(language.maximum_tokens());
@@ -284,6 +309,16 @@ void printLanguageModel(const moec::bundle::LanguageModel &language) {
   std::printf("language model: vocabulary %u, %s tokens, cache blocks of %u tokens%s\n",
               language.vocabulary(), context.c_str(), language.block_tokens(),
               language.batch_invariant() ? ", batch-invariant" : "");
+  if (language.layers() != 0)
+    std::printf("  layers: %u; %u of them with experts, %u each, %u for a token\n",
+                language.layers(), language.expert_layers(), language.experts(),
+                language.experts_per_token());
+  const StateBytes states = statesOfStep(manifest);
+  std::printf("  states: %s a token, %s a sequence\n",
+              bytesToString(static_cast<double>(states.paged) /
+                            std::max<std::uint32_t>(language.block_tokens(), 1))
+                  .c_str(),
+              bytesToString(static_cast<double>(states.slots)).c_str());
   std::printf("  tokenizer: %s; begin-of-text %lld%s; end-of-text %s\n",
               language.tokenizer().empty() ? "none" : language.tokenizer().c_str(),
               static_cast<long long>(language.bos_token()),
@@ -306,7 +341,7 @@ void printManifest(const moert::Bundle &bundle, bool commands) {
               manifest.model().c_str(), manifest.compiler_version().c_str(),
               moert::bundleFormatVersion);
   if (manifest.has_language_model())
-    printLanguageModel(manifest.language_model());
+    printLanguageModel(manifest);
   if (manifest.language_model().has_vision())
     printVision(manifest.language_model().vision());
   std::uint64_t bytes = 0;

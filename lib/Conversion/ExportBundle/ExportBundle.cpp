@@ -195,6 +195,10 @@ LogicalResult Exporter::addLanguageModel() {
   if (auto vision = attributes.getAs<DictionaryAttr>("vision"))
     addVision(vision, model);
   model.set_vocabulary(integer("vocabulary", 0));
+  model.set_layers(integer("layers", 0));
+  model.set_expert_layers(integer("expert_layers", 0));
+  model.set_experts(integer("experts", 0));
+  model.set_experts_per_token(integer("experts_per_token", 0));
   model.set_block_tokens(integer("block_tokens", 16));
   model.set_maximum_tokens(integer("maximum_tokens", 0));
   model.set_bos_token(integer("bos", -1));
