@@ -135,7 +135,7 @@ void JsonMutator::changeNumber(json &value) {
   }
 }
 
-void JsonMutator::changeString(json &value, const json &document) {
+void JsonMutator::changeString(json &value) {
   std::string text = value.get<std::string>();
   if (below(2) == 0 || text.empty()) {
     value = getWords()[below(getWords().size())];
@@ -215,11 +215,11 @@ void JsonMutator::change(json &document, const json &other) {
     if (value->is_number())
       changeNumber(*value);
     else if (value->is_string())
-      changeString(*value, document);
+      changeString(*value);
     else if (value->is_boolean())
       *value = !value->get<bool>();
-    else
-      *value = value->is_structured() && below(4) ? json(*value) : makeValue();
+    else if (value->is_null() || below(4) == 0)
+      *value = makeValue();
   }
 }
 

@@ -20,7 +20,7 @@ private:
 
   nlohmann::json makeValue();
   void changeNumber(nlohmann::json &value);
-  void changeString(nlohmann::json &value, const nlohmann::json &document);
+  void changeString(nlohmann::json &value);
   void rename(nlohmann::json &object);
 
   std::minstd_rand random;
