@@ -77,6 +77,8 @@ KernelOutline KernelOutline::create(Operation *root, SymbolicDims &dims) {
   // Post-order over what is cloned into the kernel.
   SetVector<Operation *> body;
   SetVector<Value> inputs;
+  // Panels are made of rows that lie one behind the other: a slice is written out for them.
+  bool takesSlices = !isa<moe::RelayoutOp>(root);
   auto visit = [&](auto &&self, Operation *op) -> void {
     for (Value value : getReadValues(op)) {
       Operation *producer = value.getDefiningOp();
@@ -85,8 +87,9 @@ KernelOutline KernelOutline::create(Operation *root, SymbolicDims &dims) {
         body.insert(dim);
         continue;
       }
-      bool cloned = producer && (isFreeInKernels(producer) || isSliceInKernels(producer) ||
-                                 isa<moe::AssembleBlocksOp>(producer));
+      bool cloned =
+          producer && (isFreeInKernels(producer) || (takesSlices && isSliceInKernels(producer)) ||
+                       isa<moe::AssembleBlocksOp>(producer));
       if (!cloned)
         inputs.insert(value);
       else if (!body.contains(producer))
@@ -181,8 +184,7 @@ FailureOr<KernelSize> KernelOutline::getSize(SymbolicDims &dims,
   // Heads have nothing in common: where one token's are many, workgroups share them.
   if (isa<moe::HeadLinearOp>(root) && cut == 0 && tile == 1 && type.getRank() == 3) {
     int64_t heads = type.getDimSize(1), columns = type.getDimSize(2);
-    int64_t headsOfTile =
-        std::clamp<int64_t>(getElementsPerWorkgroup(target) / columns, 1, heads);
+    int64_t headsOfTile = std::clamp<int64_t>(getElementsPerWorkgroup(target) / columns, 1, heads);
     size.tiles.push_back(headsOfTile);
     workgroups = workgroups * llvm::divideCeil(heads, headsOfTile);
   }
