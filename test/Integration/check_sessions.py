@@ -5,146 +5,81 @@ step; 0 asks for the same bits. The sequence that is forked, truncated and resto
 recurrent model's sequences must refuse to be truncated to anything but nothing.
 """
 
-import ctypes
 import sys
 
 import numpy
+from session_api import Session, load_library
 
 
-class StepPart(ctypes.Structure):
-    _fields_ = [("sequence", ctypes.c_uint64), ("tokens", ctypes.POINTER(ctypes.c_int32)), ("count", ctypes.c_size_t),
-                ("logits", ctypes.c_uint32)]
+def check_sessions(session, tolerance, positions, recurrent, vocabulary=48):
+    """The largest difference; the process ends where it is above the tolerance."""
+    random = numpy.random.default_rng(3)
+    prompts = [random.integers(2, vocabulary, length).tolist() for length in (41, 1, 17, 16, 33)]
+    largest = 0
 
+    def check(what, got, want):
+        nonlocal largest
+        difference = float(numpy.abs(got - want).max())
+        if not difference <= tolerance:
+            sys.exit(f"{what}: logits differ by {difference}, allowed {tolerance}")
+        largest = max(largest, difference)
 
-class Logits(ctypes.Structure):
-    _fields_ = [("data", ctypes.POINTER(ctypes.c_float)), ("rows", ctypes.c_size_t), ("vocabulary", ctypes.c_size_t)]
+    alone = [session.run(prompt) for prompt in prompts]
+    assert max(float(numpy.ptp(each)) for each in alone) > 0.1, "the logits say nothing"
 
-
-library = ctypes.CDLL(sys.argv[1])
-for name in ("moert_bundle_open", "moert_model_load", "moert_session_create", "moert_sequence_create", "moert_sequence_fork",
-             "moert_sequence_truncate", "moert_sequence_release", "moert_session_step", "moert_snapshot_take",
-             "moert_snapshot_restore"):
-    getattr(library, name).restype = ctypes.c_void_p
-library.moert_error_message.restype = ctypes.c_char_p
-
-
-def message(error):
-    return library.moert_error_message(ctypes.c_void_p(error)).decode() if error else ""
-
-
-def call(name, *arguments):
-    error = getattr(library, name)(*arguments)
-    if error:
-        sys.exit(f"{name}: {message(error)}")
-
-
-class Session:
-    def __init__(self, path):
-        bundle, model, self.handle = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        call("moert_bundle_open", path.encode(), None, ctypes.byref(bundle))
-        call("moert_model_load", bundle, None, ctypes.byref(model))
-        call("moert_session_create", model, None, ctypes.byref(self.handle))
-
-    def create(self):
-        sequence = ctypes.c_uint64()
-        call("moert_sequence_create", self.handle, ctypes.byref(sequence))
-        return sequence
-
-    def fork(self, sequence):
-        other = ctypes.c_uint64()
-        call("moert_sequence_fork", self.handle, sequence, ctypes.byref(other))
-        return other
-
-    def truncate(self, sequence, length):
-        call("moert_sequence_truncate", self.handle, sequence, ctypes.c_uint64(length))
-
-    def refuses_to_truncate(self, sequence, length):
-        text = message(library.moert_sequence_truncate(self.handle, sequence, ctypes.c_uint64(length)))
-        if "recurrent state" not in text:
-            sys.exit(f"truncating to {length}: expected an error about the recurrent state, got '{text}'")
-
-    def snapshot(self, sequence):
-        snapshot = ctypes.c_void_p()
-        call("moert_snapshot_take", self.handle, sequence, ctypes.byref(snapshot))
-        return snapshot
-
-    def restore(self, sequence, snapshot):
-        call("moert_snapshot_restore", self.handle, sequence, snapshot)
-
-    def release(self, sequence):
-        call("moert_sequence_release", self.handle, sequence)
-
-    def step(self, *parts):
-        """Appends tokens to sequences; the logits of all of them, one array for each part."""
-        arrays = [(ctypes.c_int32 * len(tokens))(*tokens) for _, tokens in parts]
-        structures = (StepPart * len(parts))(*[StepPart(sequence, array, len(array), 2)
-                                               for (sequence, _), array in zip(parts, arrays)])
-        logits = Logits()
-        call("moert_session_step", self.handle, structures, ctypes.c_size_t(len(parts)), ctypes.byref(logits))
-        values = numpy.ctypeslib.as_array(logits.data, (logits.rows, logits.vocabulary)).copy()
-        return numpy.split(values, numpy.cumsum([len(tokens) for _, tokens in parts])[:-1])
-
-
-tolerance = float(sys.argv[3])
-truncations = int(sys.argv[4]) if len(sys.argv) > 4 else 40
-recurrent = sys.argv[5:] == ["recurrent"]
-session = Session(sys.argv[2])
-random = numpy.random.default_rng(3)
-VOCABULARY = 48
-prompts = [random.integers(2, VOCABULARY, length).tolist() for length in (41, 1, 17, 16, 33)]
-
-
-def check(what, got, want, allowed=tolerance):
-    difference = float(numpy.abs(got - want).max())
-    if not difference <= allowed:
-        sys.exit(f"{what}: logits differ by {difference}, allowed {allowed}")
-
-
-alone = []
-for prompt in prompts:
-    sequence = session.create()
-    alone.append(session.step((sequence, prompt))[0])
-    session.release(sequence)
-assert max(float(numpy.ptp(each)) for each in alone) > 0.1, "the logits say nothing"
-
-# All in one step; then prefill of some beside decoding of others, in uneven pieces.
-sequences = [session.create() for _ in prompts]
-for i, logits in enumerate(session.step(*zip(sequences, prompts))):
-    check(f"prompt {i} in a batch", logits, alone[i])
-for sequence in sequences:
-    session.truncate(sequence, 0)
-done = [0] * len(prompts)
-while any(done[i] < len(prompt) for i, prompt in enumerate(prompts)):
-    parts, chosen = [], []
-    for i, prompt in enumerate(prompts):
-        size = min(int(random.integers(0, 9)), len(prompt) - done[i])
-        if size > 0:
-            parts.append((sequences[i], prompt[done[i]:done[i] + size]))
-            chosen.append((i, size))
-    if not parts:
-        continue
-    for (i, size), logits in zip(chosen, session.step(*parts)):
-        check(f"tokens {done[i]} to {done[i] + size} of prompt {i}", logits, alone[i][done[i]:done[i] + size])
-        done[i] += size
-
-# Fork, truncate and restore at every position: what follows is what would have followed. Alone in a step each time.
-prompt = prompts[0]
-for position in range(1, min(truncations, len(prompt) - 1)):
-    sequence = session.create()
-    session.step((sequence, prompt[:position]))
-    snapshot, fork = session.snapshot(sequence), session.fork(sequence)
-    session.step((sequence, [5, 7, 11]))  # the original goes another way
-    check(f"fork at {position}", session.step((fork, prompt[position:]))[0], alone[0][position:])
-    if recurrent:
-        session.refuses_to_truncate(sequence, position)
+    # All in one step; then prefill of some beside decoding of others, in uneven pieces, so that their blocks lie in any order.
+    sequences = [session.create() for _ in prompts]
+    for i, logits in enumerate(session.step(*zip(sequences, prompts))):
+        check(f"prompt {i} in a batch", logits, alone[i])
+    for sequence in sequences:
         session.truncate(sequence, 0)
-        check(f"truncated to 0 after {position}", session.step((sequence, prompt))[0], alone[0])
-    else:
-        session.truncate(sequence, position)
-        check(f"truncated to {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
-    session.restore(sequence, snapshot)
-    check(f"restored at {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
-    session.release(sequence)
-    session.release(fork)
-    library.moert_snapshot_free(snapshot)
-print("sessions agree")
+    done = [0] * len(prompts)
+    while any(done[i] < len(prompt) for i, prompt in enumerate(prompts)):
+        parts, chosen = [], []
+        for i, prompt in enumerate(prompts):
+            size = min(int(random.integers(0, 9)), len(prompt) - done[i])
+            if size > 0:
+                parts.append((sequences[i], prompt[done[i]:done[i] + size]))
+                chosen.append((i, size))
+        if not parts:
+            continue
+        for (i, size), logits in zip(chosen, session.step(*parts)):
+            check(f"tokens {done[i]} to {done[i] + size} of prompt {i}", logits, alone[i][done[i]:done[i] + size])
+            done[i] += size
+    # Blocks that are given back in any order are taken again in any order.
+    for i in random.permutation(len(sequences)):
+        session.release(sequences[i])
+    check("in scattered blocks", session.run(prompts[0]), alone[0])
+
+    # Fork, truncate and restore at these positions: what follows is what would have followed. Alone in a step each time.
+    prompt = prompts[0]
+    for position in positions:
+        sequence = session.create()
+        session.step((sequence, prompt[:position]))
+        snapshot, fork = session.snapshot(sequence), session.fork(sequence)
+        session.step((sequence, [5, 7, 11]))  # the original goes another way
+        check(f"fork at {position}", session.step((fork, prompt[position:]))[0], alone[0][position:])
+        if recurrent:
+            session.refuses_to_truncate(sequence, position)
+            session.truncate(sequence, 0)
+            check(f"truncated to 0 after {position}", session.step((sequence, prompt))[0], alone[0])
+        else:
+            session.truncate(sequence, position)
+            check(f"truncated to {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
+        session.restore(sequence, snapshot)
+        check(f"restored at {position}", session.step((sequence, prompt[position:]))[0], alone[0][position:])
+        session.release(sequence)
+        session.release(fork)
+        session.free(snapshot)
+    return largest
+
+
+def main():
+    load_library(sys.argv[1])
+    truncations = int(sys.argv[4]) if len(sys.argv) > 4 else 40
+    check_sessions(Session(sys.argv[2]), float(sys.argv[3]), range(1, min(truncations, 40)), sys.argv[5:] == ["recurrent"])
+    print("sessions agree")
+
+
+if __name__ == "__main__":
+    main()
