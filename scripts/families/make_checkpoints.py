@@ -2,15 +2,21 @@
 """Writes a small checkpoint of random weights for each model family, by the family's own library, and what that library makes of
 it. Needs torch and transformers (5.24):
 
-    scripts/families/make_checkpoints.py test/models/families [NAME ...]
+    scripts/families/make_checkpoints.py test/models/families [--references-only] [NAME ...]
 
 Weights are bf16 numbers, so that a checkpoint is small and f32 computes with exactly the same numbers on both sides. A folder has
 checkpoint/ and reference.safetensors: `tokens`, `logits` in f32, `bf16_error`, the library's own error when it computes in bf16 (root mean
 square, over the logits' deviation): near choices of experts then fall otherwise, here and there; and of a model that chooses keys what
-its indexers choose, `chosen.0` and so on, and `dense_logits` when they choose all."""
+its indexers choose, `chosen.0` and so on, and `dense_logits` when they choose all.
+
+Beside these are two more sequences: `short.`, the first tokens, with the residual stream around each layer (see docs/how-to/verify.md),
+and `long.`, 300 other tokens with the logits of the last four. With --references-only the checkpoints stay as they are, and these two
+sequences alone are made anew. Metadata say what made the file, and how far it is off itself: the largest error of a layer, given its
+inputs, and of the logits in float32 against float64."""
 
 import json
 import os
+import pathlib
 import shutil
 import sys
 
@@ -21,7 +27,10 @@ from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3C
                           Qwen3_5MoeForCausalLM, Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig,
                           Qwen3NextForCausalLM)
 
-import deepseek_v4
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import deepseek_v4  # noqa: E402
+import references  # noqa: E402
+from write_reference import sort_choice  # noqa: E402
 
 COMMON = dict(vocab_size=512, hidden_size=128, num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
               bos_token_id=1, eos_token_id=2)
@@ -162,14 +171,14 @@ def randomize(model, seed, negative_biases):
             deepseek_v4.randomize(model, generator)
 
 
-def save(model, place, save_original_format):
+def save(model, place, save_original_format, shard="1500KB"):
     """The model's parameters as bf16; biases of routers stay f32, as publishers have them."""
     biases = {name: buffer.clone() for name, buffer in model.named_buffers() if name.endswith("e_score_correction_bias")}
     model.bfloat16()
     for name, bias in biases.items():
         module, _, last = name.rpartition(".")
         setattr(model.get_submodule(module), last, torch.nn.Buffer(bias))
-    model.save_pretrained(f"{place}/checkpoint", max_shard_size="1500KB", save_original_format=save_original_format)
+    model.save_pretrained(f"{place}/checkpoint", max_shard_size=shard, save_original_format=save_original_format)
 
 
 def add_further_layer(checkpoint):
@@ -200,10 +209,7 @@ def run_indexers(model, tokens):
     results = []
 
     def keep(module, inputs, chosen):
-        rows = torch.full_like(chosen[0], -1)
-        for t, row in enumerate(chosen[0]):
-            seen = row[row <= t].sort().values  # of a token with too few keys the library adds some that it does not see
-            rows[t, :len(seen)] = seen
+        rows = sort_choice(chosen)[0]
         latest = range(len(tokens) - rows.shape[1], len(tokens))
         assert rows.shape[1] < len(tokens) and len(set(rows[-1].tolist()) & set(latest)) < rows.shape[1] / 2, rows[-1]
         results.append(rows.int())
@@ -216,7 +222,11 @@ def run_indexers(model, tokens):
 
 
 def main():
-    folder, names = sys.argv[1], sys.argv[2:] or list(FAMILIES)
+    folder, names = sys.argv[1], [name for name in sys.argv[2:] if name != "--references-only"] or list(FAMILIES)
+    if "--references-only" in sys.argv:
+        for name in names:
+            references.add(f"{folder}/{name}")
+        return
     for seed, (name, make) in enumerate(FAMILIES.items()):
         if name not in names:
             continue
@@ -224,6 +234,8 @@ def main():
         while True:
             model = make().float().eval()
             randomize(model, seed, "negative-biases" in name)
+            if name in deepseek_v4.QUANTIZED:
+                deepseek_v4.round_weights(model, deepseek_v4.QUANTIZED[name])
             tokens = torch.randint(0, 512, (length,), generator=torch.Generator().manual_seed(seed))
             margins = deepseek_v4.Margins(model)
             with torch.no_grad():
@@ -233,26 +245,30 @@ def main():
             seed += 100
         with torch.no_grad():
             reference = {"tokens": tokens.int(), "logits": logits.contiguous()} | run_indexers(model, tokens)
-            for indexer in find_indexers(model):
-                indexer.index_topk = len(tokens)
-            if find_indexers(model):
+            indexers = [module for module in model.modules() if hasattr(module, "index_topk")]
+            if name in deepseek_v4.QUANTIZED or find_indexers(model):
+                for indexer in indexers:
+                    indexer.index_topk = len(tokens)
                 reference["dense_logits"] = model(tokens[None]).logits[0].contiguous()
         place = f"{folder}/{name}"
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)
         # Qwen3.5-MoE is published with the experts of a layer in one tensor, as the library has them in memory.
-        save(model, place, save_original_format=name != "qwen3.5-moe")
+        save(model, place, save_original_format=name != "qwen3.5-moe", shard="4MB" if is_published else "1500KB")
         if name == "qwen3-next":
             add_further_layer(f"{place}/checkpoint")
         if name == "glm-moe-dsa-offset":
             add_prediction_layer(place, model.config.num_hidden_layers)
         if is_published:
             deepseek_v4.publish(f"{place}/checkpoint", layers)
-        if not find_indexers(model):
+        if name in deepseek_v4.QUANTIZED:
+            deepseek_v4.pack(f"{place}/checkpoint", deepseek_v4.QUANTIZED[name])
+        if "dense_logits" not in reference:
             with torch.no_grad():
                 error = (model(tokens[None]).logits[0].float() - logits).square().mean().sqrt() / logits.std()
             reference["bf16_error"] = error.reshape(1)
         save_file(reference, f"{place}/reference.safetensors")
+        references.add(place)
         print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, logits {reference['logits'].std():.3f}")
 
 

@@ -5,6 +5,7 @@ Needs numpy. Both must give the same logits. Formats:
     fp8:ROWSxCOLUMNS        F8_E4M3 with an F32 scale for each block, as DeepSeek stores it; plain numbers are F32
     fp8-e8m0:ROWSxCOLUMNS   the same with F8_E8M0 scales in tensors named .scale; plain numbers are BF16
     fp8                     one F32 scale without dimensions for each matrix
+    fp8-rows                compressed-tensors' float-quantized, an F32 scale for each row, and scales for activations, which nobody needs
     int4:COLUMNS            compressed-tensors' pack-quantized, a BF16 scale for so many columns of a row; plain numbers are F32
 
 Embeddings, heads and routers stay as they are. Sizes need not be multiples of a block's."""
@@ -46,6 +47,18 @@ def fp8(values, rows, columns, powers_of_two):
     return codes | (values < 0).astype(np.uint8) << 7, scales, numbers * factors
 
 
+def mxfp4(values):
+    """E2M1 codes, two of a row in a byte, the first one in the low bits; the exponents of the scales of 32; the numbers."""
+    table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+    largest = np.maximum(largest_of_blocks(values, 1, 32), np.float32(1e-20))
+    exponents = np.floor(np.log2(largest)) - 2
+    factors = spread(np.exp2(exponents).astype(np.float32), 1, 32, values.shape)
+    codes = np.abs(np.abs(values / factors)[..., None] - table).argmin(-1).astype(np.uint8)
+    numbers = np.where(values < 0, -table[codes], table[codes]) * factors
+    codes |= (values < 0).astype(np.uint8) << 3
+    return codes[..., 0::2] | codes[..., 1::2] << 4, (exponents + 127).astype(np.uint8), numbers
+
+
 def int4(values, columns):
     scales = (np.maximum(largest_of_blocks(values, 1, columns), 1e-20) / 7).astype(np.float32)
     scales = (scales.view(np.uint32) & 0xFFFF0000).view(np.float32)
@@ -68,6 +81,11 @@ def quantize(name, shape, values, kind, block):
         packed = {name + "_packed": ("I32", words.shape, words.tobytes()), name + "_scale": ("BF16", scales.shape, numbers_to_bf16(scales)),
                   name + "_shape": ("I64", [len(shape)], np.array(shape, "<i8").tobytes())}
         return packed, ("F32", shape, exact.tobytes())
+    if kind == "fp8-rows":
+        codes, scales, exact = fp8(values, 1, shape[-1], powers_of_two=False)
+        packed = {name: ("F8_E4M3", shape, codes.tobytes()), name + "_scale": ("F32", scales.shape, scales.tobytes()),
+                  name.removesuffix("weight") + "input_scale": ("F32", [1], np.float32([0.5]).tobytes())}
+        return packed, ("F32", shape, exact.tobytes())
     codes, scales, exact = fp8(values, *(block or shape[-2:]), powers_of_two=kind == "fp8-e8m0")
     packed = {name: ("F8_E4M3", shape, codes.tobytes())}
     if kind == "fp8-e8m0" and name.endswith(".weight"):
@@ -85,6 +103,10 @@ def main():
     if kind == "int4":
         weights = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": block[0]}
         settings = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": {"weights": weights}}}
+    elif kind == "fp8-rows":
+        weights = {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel"}
+        group = {"weights": weights, "input_activations": {"num_bits": 8, "type": "float", "dynamic": False}}
+        settings = {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": group}}
     else:
         settings = {"quant_method": "fp8", "weight_block_size": block}
     with open(f"{source}/config.json", encoding="utf-8") as file:
@@ -108,4 +130,5 @@ def main():
     write(f"{out}/packed/model.safetensors", packed)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -53,5 +53,5 @@ for prompt in ("short", "long"):
         expected = reference["long.dsa_indices"]
         assert np.array_equal(positions, expected), f"{(positions != expected).any(-1).sum()} rows of positions differ"
     else:
-        expect_close("sums", residuals.reshape(len(seen), 8, 256).transpose(1, 0, 2), reference["short.residual"][:8], 1e-4)
+        expect_close("sums", residuals.reshape(len(seen), 8, 256).transpose(1, 0, 2), np.stack([reference[f"short.layers.{n}"] for n in range(8)]), 1e-4)
 print("choices agree")

@@ -18,6 +18,12 @@ def moec(*arguments):
     return json.loads(result.stdout.splitlines()[-1])
 
 
+def metadata(path):
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        return json.loads(file.read(length)).get("__metadata__", {})
+
+
 def safetensors(path):
     """name -> array; only the types that the references use."""
     with open(path, "rb") as file:
@@ -31,6 +37,33 @@ def safetensors(path):
             begin, end = entry["data_offsets"]
             result[name] = np.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
     return result
+
+
+COLUMNS = ("layers", "logits", "own lay.", "own log.", "chunks", "sessions", "bf16")
+
+
+def table_head():
+    return f"{'family':29}" + "".join(f"{column:>9}" for column in COLUMNS)
+
+
+def table_line(name, *figures_and_result):
+    """A figure for each column, None where there is none; whether all agrees; the reference."""
+    *figures, agrees, reference = figures_and_result
+    texts = ["-" if figure is None else f"{figure:.1e}" for figure in figures]
+    return f"{name:29}" + "".join(f"{text:>9}" for text in texts) + f" {'agrees' if agrees else 'differs'}  {reference}"
+
+
+def write_safetensors(path, tensors):
+    """Of arrays of f64, f32 and i32."""
+    names = {"float64": "F64", "float32": "F32", "int32": "I32"}
+    header, data = {}, b""
+    for name, array in tensors.items():
+        raw = np.ascontiguousarray(array).tobytes()
+        header[name] = {"dtype": names[array.dtype.name], "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def logits(bundle, ids, *arguments):

@@ -96,6 +96,10 @@ class Session:
     def restore(self, sequence, snapshot):
         call("moert_snapshot_restore", self.handle, sequence, snapshot)
 
+    @staticmethod
+    def free(snapshot):
+        library.moert_snapshot_free(snapshot)
+
     def release(self, sequence):
         call("moert_sequence_release", self.handle, sequence)
 
@@ -111,3 +115,11 @@ class Session:
         call("moert_session_step", self.handle, *self.parts(*parts), ctypes.byref(self.logits))
         values = numpy.ctypeslib.as_array(self.logits.data, (self.logits.rows, self.logits.vocabulary)).copy()
         return numpy.split(values, numpy.cumsum([len(tokens) for _, tokens in parts])[:-1])
+
+    def run(self, tokens, chunk=None):
+        """The logits of a sequence of its own, in steps of `chunk` tokens."""
+        sequence, rows = self.create(), []
+        for begin in range(0, len(tokens), chunk or len(tokens)):
+            rows += self.step((sequence, tokens[begin:begin + (chunk or len(tokens))]))
+        self.release(sequence)
+        return numpy.concatenate(rows)

@@ -5,6 +5,7 @@
   verify_inputs.py scale IN OUT TENSOR                  a safetensors file with one row of the tensor scaled
   verify_inputs.py rename IN OUT OLD NEW                a safetensors file with OLD called NEW in all names
   verify_inputs.py reshape IN OUT TENSOR                a safetensors file with the tensor seen as twice as many rows
+  verify_inputs.py put IN OUT TENSOR ROW NUMBER         a safetensors file with the first integer of a row replaced
 """
 
 import json
@@ -75,4 +76,11 @@ def reshape(source, out, tensor):
     write(out, header, data)
 
 
-{"weights": weights, "op": op, "scale": scale, "rename": rename, "reshape": reshape}[sys.argv[1]](*sys.argv[2:])
+def put(source, out, tensor, row, number):
+    header, data = read(source)
+    width = header[tensor]["shape"][1]
+    struct.pack_into("<i", data, header[tensor]["data_offsets"][0] + 4 * int(row) * width, int(number))
+    write(out, header, data)
+
+
+{"weights": weights, "op": op, "scale": scale, "rename": rename, "reshape": reshape, "put": put}[sys.argv[1]](*sys.argv[2:])

@@ -116,22 +116,35 @@ Status VerifyRun::readFile() {
   // What the program has to offer for the file's tensors.
   moert::Problems problems(command.against);
   for (const AgainstSequence &sequence : file)
-    for (const auto &[layer, rows] : sequence.layers) {
+    for (const auto &[place, rows] : sequence.layers) {
+      auto [layer, number] = place;
       const mlir::moec::Segment *found = nullptr;
       for (const mlir::moec::Segment &segment : compiled.segments())
         if (layer < 0 ? segment.name == "embedding" : segment.layer == layer)
           found = &segment;
-      std::int64_t width = 0;
-      for (mlir::Value value : found ? found->results : llvm::SmallVector<mlir::Value>()) {
-        auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
-        if (type.getRank() >= 2 && llvm::isa<mlir::FloatType>(type.getElementType()) &&
-            !mlir::ShapedType::isDynamicShape(type.getShape().drop_front()))
-          width = mlir::ShapedType::getNumElements(type.getShape().drop_front());
-      }
-      if (!found)
+      if (!found) {
         problems.add(rows.name + ": the bundle's program has no such layer; it has " +
                      std::to_string(layers));
-      else if (width != static_cast<std::int64_t>(rows.width))
+        continue;
+      }
+      auto numbers = numberResults(*found);
+      auto *value = llvm::find(numbers, number);
+      if (value == numbers.end()) {
+        problems.add(rows.name + ": " + found->name + " of the bundle's program gives " +
+                     std::to_string(
+                         llvm::count_if(numbers, [](auto each) { return each.value_or(0) > 0; })) +
+                     " values to later layers beside its residual stream");
+        continue;
+      }
+      auto type =
+          llvm::cast<mlir::RankedTensorType>(found->results[value - numbers.begin()].getType());
+      if (type.getElementType().isInteger() != rows.isInteger)
+        problems.add(rows.name + ": expected " +
+                     (rows.isInteger ? "floating-point numbers" : "i32 or i64"));
+      auto sizes = type.getShape().drop_front();
+      std::int64_t width =
+          mlir::ShapedType::isDynamicShape(sizes) ? 0 : mlir::ShapedType::getNumElements(sizes);
+      if (width != static_cast<std::int64_t>(rows.width))
         problems.add(rows.name + ": rows of " + std::to_string(rows.width) +
                      " numbers, but the program's value after " + found->name + " has rows of " +
                      std::to_string(width));

@@ -130,7 +130,7 @@ DeepseekV4Config::DeepseekV4Config(const JsonView &config)
   hyper.epsilon = readPositive(config["hc_eps"], 1);
   hyper.normEpsilon = epsilon;
   expectActivation(config, "silu");
-  expectQuantization(config, {});
+  expectQuantization(config, {"fp8"});
   expectValue(config.optional("num_key_value_heads"), 1);
   expectValue(config.optional("n_shared_experts"), 1);
   JsonView function = config.optional("scoring_func");

@@ -13,7 +13,10 @@ LatentAttention::LatentAttention(const moert::JsonView &config,
       plain(readSize(config["qk_nope_head_dim"], mostFeatures)),
       rotated(readSize(config["qk_rope_head_dim"], mostFeatures)),
       value(readSize(config["v_head_dim"], mostFeatures)),
-      scale(1 / std::sqrt(double(plain + rotated))) {}
+      scale(1 / std::sqrt(double(plain + rotated))) {
+  if (moert::JsonView view = config.optional("mla_norm_eps"))
+    epsilon = readPositive(view, epsilon);
+}
 
 Value LatentAttention::build(ModelBuilder &builder, const std::string &name, Value x,
                              ChooseKeys chooseKeys) const {

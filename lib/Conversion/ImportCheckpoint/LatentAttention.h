@@ -26,7 +26,8 @@ struct LatentAttention {
   int64_t rotated;   ///< elements of the key part that heads share
   int64_t value;     ///< elements of a head's value
   /// Of q_a_layernorm and kv_a_layernorm. The publishers' code leaves it at this default, whatever
-  /// `rms_norm_eps` says.
+  /// `rms_norm_eps` says; others' code takes that. A field `mla_norm_eps`, which no published
+  /// config has, says otherwise.
   double epsilon = 1e-6;
   double scale;                       ///< of the scores
   std::optional<RotaryConfig> rotary; ///< absent: no positions (NoPE)

@@ -106,23 +106,6 @@ Value ModelBuilder::stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t>
                    {ElementType::F32, ElementType::BF16, ElementType::F16});
 }
 
-Value ModelBuilder::stackedMxfp4Weight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
-                                       ArrayRef<int64_t> shape) {
-  constexpr int64_t codesOfByte = 2, blockSize = moe::BlockTensorType::mxfp4BlockSize;
-  auto take = [&](StringRef suffix, int64_t divisor) {
-    SmallVector<std::string> parts;
-    for (const std::string &name : names)
-      parts.push_back(name + suffix.str());
-    SmallVector<int64_t> ofPart(partShape), ofAll(shape);
-    ofPart.back() /= divisor;
-    ofAll.back() /= divisor;
-    return takeStack(parts, ofPart, ofAll, {ElementType::U8});
-  };
-  Value codes = take("_packed", codesOfByte), scales = take("_scale", blockSize);
-  auto type = moe::BlockTensorType::get(getContext(), shape, moe::BlockFormat::mxfp4, {});
-  return moe::AssembleBlocksOp::create(builder, at(names.front()), type, codes, scales);
-}
-
 Value ModelBuilder::takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                               ArrayRef<int64_t> shape, SmallVector<ElementType> accepted) {
   SmallVector<StringRef> moreNames;
@@ -205,10 +188,17 @@ Value ModelBuilder::foldedWeight(StringRef name, ArrayRef<int64_t> stored) {
                                          SmallVector<ReassociationIndices>{{0}, rest});
 }
 
+/// Blocks become numbers, which can be cut anywhere.
+static Value toNumbers(OpBuilder &builder, Location location, Value matrix, Type elementType) {
+  auto blocks = dyn_cast<moe::BlockTensorType>(matrix.getType());
+  if (!blocks)
+    return matrix;
+  return moe::DequantizeOp::create(builder, location,
+                                   RankedTensorType::get(blocks.getShape(), elementType), matrix);
+}
+
 Value ModelBuilder::groupRows(StringRef name, Value matrix, int64_t groups) {
-  if (auto blocks = dyn_cast<moe::BlockTensorType>(matrix.getType()))
-    matrix = moe::DequantizeOp::create(
-        builder, at(name), RankedTensorType::get(blocks.getShape(), activationType), matrix);
+  matrix = toNumbers(builder, at(name), matrix, activationType);
   auto type = cast<RankedTensorType>(matrix.getType());
   int64_t rows = type.getDimSize(0) / groups, columns = type.getDimSize(1);
   return tensor::ExpandShapeOp::create(
@@ -290,11 +280,17 @@ Value ModelBuilder::product(StringRef name, Value input, Value matrix, Type resu
 
 Value ModelBuilder::groupedLinear(StringRef name, Value input, int64_t groups, int64_t inputs,
                                   int64_t features) {
+  std::string weightName = (name + ".weight").str();
+  // A quantised matrix becomes numbers as a whole: one of its blocks may lie in two groups.
+  Value whole;
+  if (isQuantized(weightName))
+    whole = toNumbers(builder, at(name), matrix(name, groups * features, inputs), activationType);
   SmallVector<Value> parts;
-  for (int64_t group = 0; group < groups; ++group)
-    parts.push_back(
-        product(name, slice(name, input, group * inputs, inputs),
-                weightPart((name + ".weight").str(), {groups * features, inputs}, group, groups)));
+  for (int64_t group = 0; group < groups; ++group) {
+    Value part = whole ? slice(name, whole, group * features, features, /*dimension=*/0)
+                       : weightPart(weightName, {groups * features, inputs}, group, groups);
+    parts.push_back(product(name, slice(name, input, group * inputs, inputs), part));
+  }
   return concatenate(name, parts);
 }
 

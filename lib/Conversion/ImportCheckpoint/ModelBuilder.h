@@ -44,9 +44,6 @@ public:
   /// Tensors of shape `partShape` and one type, one behind the other, as a weight of shape `shape`.
   Value stackedWeight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                       ArrayRef<int64_t> shape);
-  /// The same of matrices in compressed-tensors' MXFP4: codes in NAME_packed, scales in NAME_scale.
-  Value stackedMxfp4Weight(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
-                           ArrayRef<int64_t> shape);
   /// `name`_blocks and `name`_scales, as one MXFP4 tensor of logical shape `shape`.
   Value mxfp4Weight(StringRef name, ArrayRef<int64_t> shape);
   /// The weight with all dimensions but the first as one.
@@ -273,6 +270,12 @@ private:
   Value takeWeight(StringRef name, ArrayRef<int64_t> shape, ArrayRef<moert::ElementType> accepted);
   Value takeStack(ArrayRef<std::string> names, ArrayRef<int64_t> partShape, ArrayRef<int64_t> shape,
                   SmallVector<moert::ElementType> accepted);
+  /// Whether NAME is a tensor of codes, or there are packed ones in its place.
+  bool isQuantized(const std::string &name) const;
+  /// MXFP4: two codes of a row in a byte, the first one in the low bits, and a scale for 32 of
+  /// them.
+  Value mxfp4Matrices(ArrayRef<std::string> codeNames, ArrayRef<std::string> scaleNames,
+                      ArrayRef<int64_t> partShape, ArrayRef<int64_t> shape);
   Value float8Matrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                        ArrayRef<int64_t> shape);
   Value int4Matrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,

@@ -1,8 +1,10 @@
 //===- QuantizedWeights.cpp - matrices as checkpoints quantise them ---------------------------===//
 //
-//   NAME F8_E4M3 or F8_E5M2, NAME_scale_inv (or .scale in place of .weight):   FP8, a scale a block
+//   NAME F8_E4M3 or F8_E5M2, NAME_scale_inv:   FP8, a scale a block; the scales may have two other
+//                                              names, see findScale
 //   NAME_packed I32, NAME_scale, NAME_shape:   int4 of compressed-tensors, a scale a group of a row
 //   NAME_packed U8, NAME_scale U8:             MXFP4 of compressed-tensors
+//   NAME I8, .scale F8_E8M0 in place of .weight:   MXFP4 as DeepSeek-V4 is published
 //
 // MXFP4 stays as it is; the others become plain numbers of the activation type at load time.
 //
@@ -23,17 +25,78 @@ Value ModelBuilder::matrix(StringRef name, int64_t rows, int64_t columns) {
   return stackedMatrices({(name + ".weight").str()}, {rows, columns}, {rows, columns});
 }
 
+static SmallVector<std::string> withSuffix(ArrayRef<std::string> names, StringRef suffix) {
+  return llvm::map_to_vector(names, [&](const std::string &name) { return name + suffix.str(); });
+}
+
+static bool isFloat8(const CheckpointTensor *tensor) {
+  return tensor &&
+         (tensor->entry->type == ElementType::F8E4M3 || tensor->entry->type == ElementType::F8E5M2);
+}
+
+static bool isPackedFp4(const CheckpointTensor *tensor) {
+  return tensor &&
+         (tensor->entry->type == ElementType::I8 || tensor->entry->type == ElementType::U8);
+}
+
+bool ModelBuilder::isQuantized(const std::string &name) const {
+  const CheckpointTensor *tensor = checkpoint.findTensor(name);
+  return hasTensor(name + "_packed") || isFloat8(tensor) || isPackedFp4(tensor);
+}
+
+/// The scales of the tensor: NAME_scale_inv, NAME_scale of compressed-tensors, or of "A.weight"
+/// "A.scale". Where there are none, the first of these is what is missing.
+static std::string findScale(const Checkpoint &checkpoint, const std::string &name) {
+  SmallVector<std::string> known = {name + "_scale_inv", name + "_scale"};
+  if (StringRef(name).ends_with(".weight"))
+    known.push_back(StringRef(name).drop_back(StringRef("weight").size()).str() + "scale");
+  for (const std::string &each : known)
+    if (checkpoint.hasTensor(each))
+      return each;
+  return known.front();
+}
+
+static SmallVector<std::string> findScales(const Checkpoint &checkpoint,
+                                           ArrayRef<std::string> names) {
+  return llvm::map_to_vector(names,
+                             [&](const std::string &name) { return findScale(checkpoint, name); });
+}
+
 Value ModelBuilder::stackedMatrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                                     ArrayRef<int64_t> shape) {
   if (const CheckpointTensor *packed = checkpoint.findTensor(names.front() + "_packed"))
-    return packed->entry->type == ElementType::I32 ? int4Matrices(names, partShape, shape)
-                                                   : stackedMxfp4Weight(names, partShape, shape);
+    return packed->entry->type == ElementType::I32
+               ? int4Matrices(names, partShape, shape)
+               : mxfp4Matrices(withSuffix(names, "_packed"), withSuffix(names, "_scale"), partShape,
+                               shape);
   const CheckpointTensor *tensor = checkpoint.findTensor(names.front());
-  if (tensor &&
-      (tensor->entry->type == ElementType::F8E4M3 || tensor->entry->type == ElementType::F8E5M2))
+  if (isFloat8(tensor))
     return float8Matrices(names, partShape, shape);
+  if (isPackedFp4(tensor))
+    return mxfp4Matrices(names, findScales(checkpoint, names), partShape, shape);
   return names.size() == 1 && partShape == shape ? weight(names.front(), shape)
                                                  : stackedWeight(names, partShape, shape);
+}
+
+Value ModelBuilder::mxfp4Matrices(ArrayRef<std::string> codeNames, ArrayRef<std::string> scaleNames,
+                                  ArrayRef<int64_t> partShape, ArrayRef<int64_t> shape) {
+  constexpr int64_t codesOfByte = 2, blockSize = moe::BlockTensorType::mxfp4BlockSize;
+  if (partShape.back() % blockSize != 0) {
+    checkpoint.complain("tensor " + moert::inQuotes(codeNames.front()) + ": rows of " +
+                        std::to_string(partShape.back()) +
+                        " numbers in MXFP4; expected a multiple of 32, which share a scale");
+    return tensor::EmptyOp::create(builder, at(codeNames.front()), shape, activationType);
+  }
+  auto take = [&](ArrayRef<std::string> names, int64_t divisor, SmallVector<ElementType> accepted) {
+    SmallVector<int64_t> ofPart(partShape), ofAll(shape);
+    ofPart.back() /= divisor;
+    ofAll.back() /= divisor;
+    return takeStack(names, ofPart, ofAll, std::move(accepted));
+  };
+  Value codes = take(codeNames, codesOfByte, {ElementType::U8, ElementType::I8}),
+        scales = take(scaleNames, blockSize, {ElementType::U8, ElementType::E8M0});
+  auto type = moe::BlockTensorType::get(getContext(), shape, moe::BlockFormat::mxfp4, {});
+  return moe::AssembleBlocksOp::create(builder, at(codeNames.front()), type, codes, scales);
 }
 
 /// Several parts have a dimension that counts them.
@@ -44,18 +107,20 @@ static SmallVector<int64_t> stackShape(size_t parts, ArrayRef<int64_t> partShape
   return shape;
 }
 
-static SmallVector<std::string> withSuffix(ArrayRef<std::string> names, StringRef suffix) {
-  return llvm::map_to_vector(names, [&](const std::string &name) { return name + suffix.str(); });
-}
-
 std::optional<std::pair<int64_t, int64_t>> ModelBuilder::getScaleBlock() {
   if (scaleBlock)
     return *scaleBlock;
   scaleBlock.emplace();
+  // Activations are never quantised: scales that a checkpoint has for them are of no use.
+  checkpoint.allowUnused("*.input_scale");
+  checkpoint.allowUnused("*.activation_scale");
   JsonView config = checkpoint.config(), quantization = config.optional("quantization_config");
   if (!quantization)
     quantization = config.optional("text_config").optional("quantization_config");
   JsonView view = quantization.optional("weight_block_size");
+  for (auto &[name, group] : quantization.optional("config_groups").members())
+    if (!view)
+      view = group.optional("weights").optional("block_structure"); // of compressed-tensors
   std::vector<JsonView> sizes = view.elements();
   if (view && view.raw()->is_array() && sizes.size() != 2)
     view.complain("expected the rows and columns of a block, found " +
@@ -67,23 +132,20 @@ std::optional<std::pair<int64_t, int64_t>> ModelBuilder::getScaleBlock() {
 
 Value ModelBuilder::float8Matrices(ArrayRef<std::string> names, ArrayRef<int64_t> partShape,
                                    ArrayRef<int64_t> shape) {
-  SmallVector<std::string> scaleNames;
-  for (const std::string &name : names) {
-    std::string published = name + "_scale_inv", shorter = name;
-    if (StringRef(name).ends_with(".weight"))
-      shorter = StringRef(name).drop_back(StringRef("weight").size()).str() + "scale";
-    scaleNames.push_back(
-        !hasTensor(published) && hasTensor(shorter) && shorter != name ? shorter : published);
-  }
+  SmallVector<std::string> scaleNames = findScales(checkpoint, names);
+  SmallVector<int64_t> found = getTensorShape(scaleNames.front());
   int64_t rows = partShape.end()[-2], columns = partShape.back();
-  std::pair<int64_t, int64_t> block = getScaleBlock().value_or(std::pair(rows, columns));
+  SmallVector<int64_t> ofRows(partShape);
+  ofRows.back() = 1;
+  // Without blocks there is a scale for each row, or one for all, which the scales' shape tells.
+  std::pair<int64_t, int64_t> whole(found == ofRows ? 1 : rows, columns);
+  std::pair<int64_t, int64_t> block = getScaleBlock().value_or(whole);
   SmallVector<int64_t> scalePart(partShape);
   scalePart.end()[-2] = llvm::divideCeil(rows, block.first);
   scalePart.back() = llvm::divideCeil(columns, block.second);
   // One scale for a whole matrix may be stored without dimensions.
   SmallVector<int64_t> storedPart = scalePart;
-  if (SmallVector<int64_t> found = getTensorShape(scaleNames.front());
-      !getScaleBlock() && hasTensor(scaleNames.front()) && partShape.size() == 2 &&
+  if (!getScaleBlock() && hasTensor(scaleNames.front()) && partShape.size() == 2 &&
       found.size() < 2 && llvm::all_of(found, [](int64_t size) { return size == 1; }))
     storedPart = found;
   SmallVector<int64_t> stacked = stackShape(names.size(), partShape);

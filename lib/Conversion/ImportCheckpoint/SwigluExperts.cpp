@@ -28,16 +28,18 @@ Value SwigluExperts::build(ModelBuilder &builder, const std::string &name, Value
   return builder.experts(name, x, routing, weights, activation ? activation : silu);
 }
 
-/// int4: signed numbers of 4 bits that need no zero point.
-static void checkInt4(const moert::JsonView &quantization) {
+/// Numbers of so many bits and of the type that need no zero point.
+static void checkWeights(const moert::JsonView &quantization, int64_t bitsOfNumber,
+                         const char *type) {
   for (auto &[name, group] : quantization.optional("config_groups").members()) {
     moert::JsonView weights = group.optional("weights");
     moert::JsonView bits = weights.optional("num_bits"), kind = weights.optional("type"),
                     symmetric = weights.optional("symmetric");
-    if (auto found = bits.integer(); found && *found != 4)
-      bits.complain("expected 4, found " + std::to_string(*found));
-    if (auto found = kind.string(); found && *found != "int")
-      kind.complain("expected 'int', found " + moert::inQuotes(*found));
+    if (auto found = bits.integer(); found && *found != bitsOfNumber)
+      bits.complain("expected " + std::to_string(bitsOfNumber) + ", found " +
+                    std::to_string(*found));
+    if (auto found = kind.string(); found && *found != type)
+      kind.complain("expected " + moert::inQuotes(type) + ", found " + moert::inQuotes(*found));
     if (!symmetric.boolean().value_or(true))
       symmetric.complain("expected true: zero points are not supported");
   }
@@ -48,14 +50,17 @@ void mlir::moec::checkCompressedTensors(const moert::JsonView &config,
                                         ArrayRef<std::pair<const char *, int64_t>> sizes) {
   if (quantization.optional("quant_method").string() != "compressed-tensors")
     return;
-  constexpr std::string_view mxfp4 = "mxfp4-pack-quantized", int4 = "pack-quantized";
+  constexpr std::string_view mxfp4 = "mxfp4-pack-quantized", int4 = "pack-quantized",
+                             fp8 = "float-quantized";
   moert::JsonView format = quantization["format"];
   auto name = format.string();
   if (name == int4)
-    return checkInt4(quantization);
+    return checkWeights(quantization, 4, "int");
+  if (name == fp8)
+    return checkWeights(quantization, 8, "float");
   if (name && *name != mxfp4)
-    format.complain("expected " + moert::inQuotes(mxfp4) + " or " + moert::inQuotes(int4) +
-                    ", found " + moert::inQuotes(*name));
+    format.complain("expected " + moert::inQuotes(mxfp4) + ", " + moert::inQuotes(int4) + " or " +
+                    moert::inQuotes(fp8) + ", found " + moert::inQuotes(*name));
   for (auto [key, size] : sizes)
     if (size % moe::BlockTensorType::mxfp4BlockSize != 0)
       config[key].complain(

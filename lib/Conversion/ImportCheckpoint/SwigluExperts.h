@@ -20,8 +20,8 @@ struct SwigluExperts {
               const ModelBuilder::Routing &routing) const;
 };
 
-/// Complains about formats of compressed-tensors other than MXFP4 and int4, and about sizes, by their
-/// names in the config, that MXFP4's blocks do not divide, where `quantization`, a
+/// Complains about formats of compressed-tensors other than MXFP4, int4 and FP8, and about sizes,
+/// by their names in the config, that MXFP4's blocks do not divide, where `quantization`, a
 /// quantization_config, says that matrices are quantised.
 void checkCompressedTensors(const moert::JsonView &config, const moert::JsonView &quantization,
                             ArrayRef<std::pair<const char *, int64_t>> sizes);

@@ -1,6 +1,7 @@
 #include "tools/moec/verify/AgainstFile.h"
 
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 
 namespace moec::verify {
@@ -12,7 +13,7 @@ using moert::Status;
 
 namespace {
 
-// "layers.12" -> 12.
+// ("layers.12", "layers.") -> 12.
 std::optional<std::int64_t> numberAfter(std::string_view name, std::string_view prefix) {
   std::int64_t number = 0;
   if (!name.starts_with(prefix) || name.size() == prefix.size())
@@ -41,8 +42,8 @@ public:
 
 private:
   std::vector<std::int32_t> readTokens(const SafetensorsTensor &tensor);
-  std::optional<Rows> readRows(const SafetensorsTensor &tensor, std::size_t rows,
-                               std::size_t first);
+  std::optional<Rows> readRows(const SafetensorsTensor &tensor, std::size_t rows, std::size_t first,
+                               bool mayBeIntegers = false);
   void readSequence(AgainstSequence &sequence, const SafetensorsTensor &tokens);
   Result<std::vector<std::byte>> bytesOf(const SafetensorsTensor &tensor) {
     std::vector<std::byte> bytes(tensor.bytes);
@@ -85,11 +86,14 @@ std::vector<std::int32_t> Reader::readTokens(const SafetensorsTensor &tensor) {
 }
 
 std::optional<Rows> Reader::readRows(const SafetensorsTensor &tensor, std::size_t rows,
-                                     std::size_t first) {
+                                     std::size_t first, bool mayBeIntegers) {
+  bool isInteger = tensor.type == ElementType::I32 || tensor.type == ElementType::I64;
   bool isNumber = tensor.type == ElementType::F32 || tensor.type == ElementType::F64 ||
-                  tensor.type == ElementType::BF16 || tensor.type == ElementType::F16;
+                  tensor.type == ElementType::BF16 || tensor.type == ElementType::F16 ||
+                  (isInteger && mayBeIntegers);
   if (!isNumber || tensor.shape.size() < 2 || tensor.shape[0] != static_cast<std::int64_t>(rows)) {
-    problems.add(tensor.name + ": expected f32, f64, bf16 or f16 [" + std::to_string(rows) +
+    problems.add(tensor.name + ": expected f32, f64, bf16" +
+                 (mayBeIntegers ? ", f16, i32 or i64 [" : " or f16 [") + std::to_string(rows) +
                  ", ...], a row for each token, found " +
                  std::string(moert::elementTypeName(tensor.type)) + " " +
                  moert::shapeToString(tensor.shape));
@@ -100,16 +104,23 @@ std::optional<Rows> Reader::readRows(const SafetensorsTensor &tensor, std::size_
     problems.add(bytes.status().toString());
     return std::nullopt;
   }
-  Rows result{tensor.name, first, rows, 1, {}};
+  Rows result{tensor.name, first, rows, 1, isInteger, {}};
   for (std::size_t d = 1; d < tensor.shape.size(); ++d)
     result.width *= static_cast<std::size_t>(tensor.shape[d]);
   result.values.resize(rows * result.width);
   for (std::size_t i = 0; i < result.values.size(); ++i)
-    result.values[i] = tensor.type == ElementType::F32   ? at<float>(*bytes, i)
-                       : tensor.type == ElementType::F64 ? at<double>(*bytes, i)
-                       : tensor.type == ElementType::F16
-                           ? moert::floatFromF16(at<std::uint16_t>(*bytes, i))
-                           : moert::floatFromBf16(at<std::uint16_t>(*bytes, i));
+    result.values[i] =
+        tensor.type == ElementType::F32   ? at<float>(*bytes, i)
+        : tensor.type == ElementType::F64 ? at<double>(*bytes, i)
+        : tensor.type == ElementType::I32 ? at<std::int32_t>(*bytes, i)
+        : tensor.type == ElementType::I64 ? static_cast<double>(at<std::int64_t>(*bytes, i))
+        : tensor.type == ElementType::F16 ? moert::floatFromF16(at<std::uint16_t>(*bytes, i))
+                                          : moert::floatFromBf16(at<std::uint16_t>(*bytes, i));
+  for (double value : result.values)
+    if (isInteger && (value < INT32_MIN || value > INT32_MAX)) {
+      problems.add(tensor.name + ": expected numbers of 32 bits");
+      return std::nullopt;
+    }
   return result;
 }
 
@@ -139,15 +150,19 @@ void Reader::readSequence(AgainstSequence &sequence, const SafetensorsTensor &to
         sequence.logits = std::move(logits);
       continue;
     }
-    std::optional<std::int64_t> layer = numberAfter(name, "layers.");
+    std::optional<std::int64_t> layer = numberAfter(name, "layers."), number = 0;
     if (name == "embedding")
       layer = -1;
     if (auto hidden = numberAfter(name, "hidden."); hidden && *hidden < layers)
       layer = *hidden - 1;
-    if (!layer)
+    if (std::size_t dot = name.rfind('.'); !layer && dot != name.npos) { // layers.N.K
+      layer = numberAfter(name.substr(0, dot), "layers.");
+      number = numberAfter(name.substr(dot), ".");
+    }
+    if (!layer || !number)
       continue;
-    if (auto rows = readRows(tensor, count, 0))
-      sequence.layers[*layer] = *std::move(rows);
+    if (auto rows = readRows(tensor, count, 0, /*mayBeIntegers=*/*number > 0))
+      sequence.layers[{*layer, *number}] = *std::move(rows);
   }
   if (!sequence.logits && sequence.layers.empty())
     problems.add(tokens.name + ": nothing to compare with: expected " + sequence.name + "logits, " +

@@ -242,17 +242,44 @@ Result<std::vector<Comparison>> Verifier::compareValues(const Pair &pair,
   return comparisons;
 }
 
+// The numbers as a tensor like `like`.
+static Verifier::ReferenceTensor makeTensor(const Verifier::ReferenceTensor &like,
+                                            ArrayRef<double> numbers) {
+  if (like.getScalarType().isReal())
+    return *Verifier::ReferenceTensor::createFrom(like.getElementType(), like.getShape(), numbers);
+  auto integers = llvm::map_to_vector(numbers, [](double x) { return static_cast<int64_t>(x); });
+  return *Verifier::ReferenceTensor::createFrom(like.getElementType(), like.getShape(),
+                                                ArrayRef<int64_t>(integers));
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Segments
 //===------------------------------------------------------------------------------------------===//
 
-std::optional<std::vector<double>> Verifier::takeFromFile(std::int64_t layer, std::size_t step,
+SmallVector<std::optional<std::int64_t>> numberResults(const Segment &segment) {
+  SmallVector<std::optional<std::int64_t>> numbers(segment.results.size());
+  auto hasRows = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() >= 2; };
+  std::optional<std::size_t> stream;
+  for (auto [i, value] : llvm::enumerate(segment.results))
+    if (hasRows(value) && isa<FloatType>(getElementTypeOrSelf(value)))
+      stream = i;
+  std::int64_t others = 0;
+  for (auto [i, value] : llvm::enumerate(segment.results))
+    if (i == stream)
+      numbers[i] = 0;
+    else if (hasRows(value))
+      numbers[i] = ++others;
+  return numbers;
+}
+
+std::optional<std::vector<double>> Verifier::takeFromFile(std::int64_t layer, std::int64_t number,
+                                                          std::size_t step,
                                                           std::size_t width) const {
   std::vector<double> taken;
   for (const Part &part : schedule.steps[step]) {
     if (file.empty())
       return std::nullopt;
-    auto found = file[part.sequence].layers.find(layer);
+    auto found = file[part.sequence].layers.find({layer, number});
     if (found == file[part.sequence].layers.end() || found->second.width != width)
       return std::nullopt;
     for (std::size_t token = part.begin; token < part.begin + part.count; ++token) {
@@ -263,36 +290,44 @@ std::optional<std::vector<double>> Verifier::takeFromFile(std::int64_t layer, st
   return taken;
 }
 
-// The residual stream after the segment: the last numbers that it gives, a row for each token.
-static std::optional<std::size_t> findStream(const Segment &segment) {
-  for (std::size_t i = segment.results.size(); i-- > 0;) {
-    auto type = cast<RankedTensorType>(segment.results[i].getType());
-    if (type.getRank() >= 2 && isa<FloatType>(type.getElementType()))
-      return i;
-  }
-  return std::nullopt;
-}
+namespace {
+
+// A result of a segment and what a file says of it.
+struct FromFile {
+  std::size_t result;
+  std::int64_t number;
+  Comparison compiled, interpreter; // with the file
+  bool isCompared = true, isInFile = false;
+};
+
+} // namespace
 
 Result<SegmentOutcome> Verifier::verifySegment(std::size_t index) {
   Pair pair{compiled.segments()[index], reference.segments()[index]};
   SegmentOutcome outcome;
   outcome.name = pair.compiled.name;
   outcome.layer = pair.compiled.layer;
-  std::optional<std::size_t> stream = findStream(pair.compiled);
   std::int64_t layer = pair.compiled.layer.value_or(-1);
   bool isLayer = pair.compiled.layer || pair.compiled.name == "embedding";
-  Comparison withFile, interpreterWithFile;
-  bool isInFile = false;
-  std::string wrongWidth;
-  if (stream) {
-    withFile = makeComparison(pair.compiled, pair.compiled.results[*stream]);
+  std::vector<FromFile> fromFile;
+  double unit = 0; // of the residual stream's type
+  for (auto [r, number] : llvm::enumerate(numberResults(pair.compiled))) {
+    if (!number || !isLayer)
+      continue;
+    FromFile each{r, *number, makeComparison(pair.compiled, pair.compiled.results[r]), {}};
+    if (Type type = getElementTypeOrSelf(pair.compiled.results[r]); *number == 0)
+      unit = type.isBF16() ? tolerances.bf16 : type.isF16() ? tolerances.f16 : 0;
+    fromFile.push_back(std::move(each));
+  }
+  for (FromFile &each : fromFile) {
     // The inputs from the file are rounded, and so is the result.
-    auto type = cast<RankedTensorType>(pair.compiled.results[*stream].getType()).getElementType();
-    double unit = type.isBF16() ? tolerances.bf16 : type.isF16() ? tolerances.f16 : 0;
-    withFile.tolerance = std::sqrt(withFile.tolerance * withFile.tolerance + 2 * unit * unit);
+    double tolerance = each.compiled.tolerance;
+    each.compiled.tolerance = std::sqrt(tolerance * tolerance + 2 * unit * unit);
     // The file does not say which experts were chosen.
-    withFile.share = unit > 0 && !pair.compiled.choices.empty() ? 0.9 : 1;
-    interpreterWithFile = withFile;
+    each.compiled.share = unit > 0 && !pair.compiled.choices.empty() ? 0.9 : 1;
+    // What is chosen of what is rounded to 16 bits may be something else.
+    each.isCompared = unit == 0 || !each.compiled.wantsIntegers;
+    each.interpreter = each.compiled;
   }
   for (std::size_t r = 0; r < pair.reference.results.size(); ++r)
     values[{index, r}].resize(schedule.steps.size());
@@ -300,35 +335,36 @@ Result<SegmentOutcome> Verifier::verifySegment(std::size_t index) {
                     ArrayRef<ReferenceTensor> interpreted) {
     for (std::size_t r = 0; r < pair.reference.results.size(); ++r)
       values[{index, r}][step] = interpreted[r];
-    if (!stream || !isLayer || interpreted[*stream].getDimSize(0) == 0)
-      return;
-    const ReferenceTensor &given = interpreted[*stream];
-    auto rows = static_cast<std::size_t>(given.getDimSize(0)),
-         width = static_cast<std::size_t>(given.getSize()) / rows;
-    std::optional<std::vector<double>> fromFile = takeFromFile(layer, step, width);
-    if (!fromFile || fromFile->size() != rows * width)
-      return;
-    isInFile = true;
-    std::vector<double> a = toNumbers(computed[*stream]), b = toNumbers(given);
-    for (std::size_t row = 0; row < rows; ++row) {
-      ArrayRef<double> theirs = ArrayRef(*fromFile).slice(row * width, width);
-      withFile.addRow(ArrayRef(a).slice(row * width, width), theirs);
-      interpreterWithFile.addRow(ArrayRef(b).slice(row * width, width), theirs);
+    for (FromFile &each : fromFile) {
+      const ReferenceTensor &given = interpreted[each.result];
+      if (given.getDimSize(0) == 0)
+        continue;
+      auto rows = static_cast<std::size_t>(given.getDimSize(0)),
+           width = static_cast<std::size_t>(given.getSize()) / rows;
+      std::optional<std::vector<double>> theirs = takeFromFile(layer, each.number, step, width);
+      if (!theirs || theirs->size() != rows * width)
+        continue;
+      each.isInFile = true;
+      std::vector<double> a = toNumbers(computed[each.result]), b = toNumbers(given);
+      for (std::size_t row = 0; row < rows; ++row) {
+        ArrayRef<double> wanted = ArrayRef(*theirs).slice(row * width, width);
+        each.compiled.addRow(ArrayRef(a).slice(row * width, width), wanted);
+        each.interpreter.addRow(ArrayRef(b).slice(row * width, width), wanted);
+      }
+      values[{index, each.result}][step] = makeTensor(given, *theirs);
     }
-    values[{index, *stream}][step] = *ReferenceTensor::createFrom(
-        given.getElementType(), given.getShape(), ArrayRef<double>(*fromFile));
   };
   MOERT_ASSIGN_OR_RETURN(outcome.withInterpreter, compareValues(pair, pair.compiled.results,
                                                                 pair.reference.results, onStep));
-  if (isInFile) {
-    outcome.withFile.push_back(std::move(withFile));
-    outcome.interpreterWithFile.push_back(std::move(interpreterWithFile));
-  }
-  bool differs =
-      !llvm::all_of(outcome.withInterpreter, [](const Comparison &each) { return each.agrees(); });
-  if (differs)
+  for (FromFile &each : fromFile)
+    if (each.isInFile && each.isCompared) {
+      outcome.withFile.push_back(std::move(each.compiled));
+      outcome.interpreterWithFile.push_back(std::move(each.interpreter));
+    }
+  auto agrees = [](const Comparison &each) { return each.agrees(); };
+  if (!llvm::all_of(outcome.withInterpreter, agrees))
     MOERT_RETURN_IF_ERROR(findFirstOp(pair, outcome));
-  else if (!outcome.agrees() && !outcome.interpreterWithFile.front().agrees())
+  else if (!outcome.agrees() && !llvm::all_of(outcome.interpreterWithFile, agrees))
     outcome.note = "Interpreter and compiled code agree, the file does not: the program is another "
                    "one than the file's (its import, its "
                    "configuration, its weights), or the file is wrong.";

@@ -16,6 +16,11 @@
 
 namespace moec::verify {
 
+// How a file of somebody else's results numbers what a layer gives to later ones: 0 is its residual
+// stream, the last numbers that it gives; other rows for each token follow from 1 in the program's
+// order. Values without rows, such as those that follow from positions alone, have no number.
+llvm::SmallVector<std::optional<std::int64_t>> numberResults(const mlir::moec::Segment &segment);
+
 class Verifier {
 public:
   using ReferenceTensor = mlir::moec::moe::ReferenceTensor;
@@ -58,10 +63,10 @@ private:
                                             std::size_t step, const Pools &pools) const;
   moert::Result<std::vector<ReferenceTensor>> interpret(mlir::moec::moe::Interpreter &interpreter,
                                                         llvm::ArrayRef<ReferenceValue> arguments);
-  // What the file says of a result, for all tokens of a step; none where it does not say it for
-  // each.
-  std::optional<std::vector<double>> takeFromFile(std::int64_t layer, std::size_t step,
-                                                  std::size_t width) const;
+  // What the file says of a layer's value of a number, for all tokens of a step; none where it does
+  // not say it for each.
+  std::optional<std::vector<double>> takeFromFile(std::int64_t layer, std::int64_t number,
+                                                  std::size_t step, std::size_t width) const;
   moert::Status fail(const std::string &what) {
     return diagnostics.take(what, "internal error: the interpreter failed");
   }
