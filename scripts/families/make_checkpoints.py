@@ -23,9 +23,9 @@ import sys
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (DeepseekV32Config, DeepseekV32ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM, Glm4MoeConfig,
-                          Glm4MoeForCausalLM, GlmMoeDsaConfig, GlmMoeDsaForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3_5MoeConfig,
-                          Qwen3_5MoeForCausalLM, Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig,
-                          Qwen3NextForCausalLM)
+                          Glm4MoeForCausalLM, GlmMoeDsaConfig, GlmMoeDsaForCausalLM, KimiLinearConfig, KimiLinearForCausalLM, MixtralConfig,
+                          MixtralForCausalLM, Qwen3_5MoeConfig, Qwen3_5MoeForCausalLM, Qwen3_5MoeForConditionalGeneration, Qwen3MoeConfig,
+                          Qwen3MoeForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import deepseek_v4  # noqa: E402
