@@ -21,7 +21,7 @@ import sys
 
 import numpy as np
 from check_sessions import check_sessions
-from common import metadata, safetensors, table_head, table_line, without_locations
+from common import TARGET, metadata, safetensors, table_head, table_line, without_locations
 from runtime_library import Session
 
 LAYERS, LOGITS, SESSIONS = 1e-5, 1e-4, 1e-5  # what is allowed
@@ -43,7 +43,7 @@ def run_indexers(checkpoint, tokens, folder):
                   ", ".join([match[2], *(kind for _, kind in chosen)]), text)
     with open(f"{folder}/indexers.mlir", "w", encoding="utf-8") as file:
         file.write(text)
-    subprocess.run(["moec", "compile", f"{folder}/indexers.mlir", "-o", f"{folder}/indexers.moeb"], check=True)
+    subprocess.run(["moec", "compile", f"{folder}/indexers.mlir", "-o", f"{folder}/indexers.moeb", *TARGET], check=True)
     count, block = len(tokens), 16
     blocks = np.random.default_rng(1).permutation(-(-count // block))
     inputs = {"pool": np.zeros(len(blocks)), "tokens": tokens, "positions": np.arange(count), "token_sequences": np.zeros(count),
@@ -56,7 +56,7 @@ def run_indexers(checkpoint, tokens, folder):
 
 
 def compile_checkpoint(checkpoint, bundle, *arguments):
-    subprocess.run(["moec", "compile", checkpoint, "-o", bundle, *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["moec", "compile", checkpoint, "-o", bundle, *arguments, *TARGET], check=True, stdout=subprocess.DEVNULL)
     return bundle
 
 

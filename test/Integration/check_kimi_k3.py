@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
-from common import logits, table_head, table_line, write_safetensors
+from common import TARGET, logits, table_head, table_line, write_safetensors
 from kimi_k3_checkpoint import VARIANTS, make
 from kimi_k3_model import Model
 
@@ -49,7 +49,7 @@ print(table_head())
 for variant in names:
     checkpoint, bundle, wrong = f"{folder}/{variant}", f"{folder}/{variant}.moeb", []
     make(variant, checkpoint)
-    subprocess.run(["moec", "compile", checkpoint, "-o", bundle, "--precision=f32"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["moec", "compile", checkpoint, "-o", bundle, "--precision=f32", *TARGET], check=True, stdout=subprocess.DEVNULL)
     model = Model.read(checkpoint)
 
     def note(what, error, allowed):

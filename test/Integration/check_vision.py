@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
-from common import expect_close, logits, moec
+from common import TARGET, expect_close, logits, moec
 from kimi_k3_checkpoint import PLACEHOLDER, VISION, make
 from kimi_k3_model import Model
 from kimi_k3_vision import Vision, cut, entry_inputs, png
@@ -43,7 +43,7 @@ level = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_re
 with open(f"{checkpoint}/tokenizer.json", "w", encoding="utf-8") as file:
     json.dump(dict(version="1.0", added_tokens=special, normalizer=None, pre_tokenizer=level, post_processor=None, decoder=level,
                    model=dict(type="BPE", vocab={c: b for b, c in characters().items()}, merges=[])), file)
-subprocess.run(["moec", "compile", checkpoint, "-o", bundle, "--precision=f32"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(["moec", "compile", checkpoint, "-o", bundle, "--precision=f32", *TARGET], check=True, stdout=subprocess.DEVNULL)
 model = Model.read(checkpoint)
 vision = Vision.read(checkpoint)
 # Not the grid's size, in both directions; its size; a video; the least; more keys than a chunk of them.
@@ -110,7 +110,7 @@ assert "write <|media_pad|> (token 500) into the prompt" in complaint, complaint
 print("words agree")
 
 # In bf16, as the release is: as far off as roundings to 8 bits are, and no further.
-subprocess.run(["moec", "compile", checkpoint, "-o", f"{folder}/bf16.moeb", "--layers=0-0"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(["moec", "compile", checkpoint, "-o", f"{folder}/bf16.moeb", "--layers=0-0", *TARGET], check=True, stdout=subprocess.DEVNULL)
 patches, grid = embeddings[0]
 expected = vision.encode(patches, grid)
 found = (encode(patches, grid, f"{folder}/bf16.moeb").view("<u2").astype("<u4") << 16).view("<f4").reshape(expected.shape)

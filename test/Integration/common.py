@@ -9,6 +9,9 @@ import sys
 
 import numpy as np
 
+# On a machine with a GPU and the compiler, MOEC_TEST_TARGET=cuda:sm_90a runs the same checks there.
+TARGET = [f"--target={os.environ['MOEC_TEST_TARGET']}"] if "MOEC_TEST_TARGET" in os.environ else []
+
 
 def moec(*arguments):
     """Runs `moec ARGUMENTS --json` and gives the object on the last line."""
