@@ -324,7 +324,13 @@ def concatenation(p, rng):
     parts = [p.normal(f"x{i}", dtype, *([heads, n] if dim == 2 else [n, 16])) for i, n in enumerate(sizes)]
     y = tensor(dtype, *([heads, sum(sizes)] if dim == 2 else [sum(sizes), 16]))
     p.line(f"%y = tensor.concat dim({dim}) {', '.join(f'%x{i}' for i in range(len(parts)))} : ({', '.join(parts)}) -> {y}")
-    p.results = [("y", y)]
+    # Rows of weights, when they are loaded: of so many columns that workgroups share them.
+    rows, columns = [int(n) for n in rng.choice([1, 3, 40, 7], size=3)], 1100
+    weights = [p.matrix(f"w{i}", "bf16", n, columns) for i, n in enumerate(rows)]
+    whole, x, z = f"tensor<{sum(rows)}x{columns}xbf16>", p.normal("x", "f32", columns), tensor("f32", sum(rows))
+    p.line(f"%w = tensor.concat dim(0) {', '.join(f'%w{i}' for i in range(3))} : ({', '.join(weights)}) -> {whole}")
+    p.line(f"%z = moe.linear %x, %w : {x}, {whole} -> {z}")
+    p.results = [("y", y), ("z", z)]
 
 
 def chosen_experts(p, rng):

@@ -51,8 +51,9 @@ private:
 
   func::FuncOp kernel;
   IRRewriter &rewriter;
-  /// What the workgroup computes of the leading dimensions of every result.
-  SmallVector<Extent> shared;
+  /// What the workgroup computes of the leading dimensions of every result; of those that are not
+  /// cut nothing: there results may differ in size.
+  SmallVector<std::optional<Extent>> shared;
   SmallVector<tensor::ExtractSliceOp> worklist;
 };
 
@@ -101,11 +102,10 @@ LogicalResult Distributor::cutWorkgroup(MaterializeInDestinationOp first,
   shared.resize(tileSizes.size());
   SmallVector<Value> ends(tileSizes.size());
   for (int64_t i = int64_t(tileSizes.size()) - 1; i >= 0; --i) {
-    OpFoldResult size = memref::getMixedSize(rewriter, loc, first.getDest(), i);
-    shared[i] = {rewriter.getIndexAttr(0), size};
     int64_t tile = tileSizes[i];
     if (tile <= 0)
       continue;
+    OpFoldResult size = memref::getMixedSize(rewriter, loc, first.getDest(), i);
     // The row-major index is taken apart from the last dimension on; what is left belongs to the
     // first one.
     OpFoldResult id = workgroup;
@@ -123,20 +123,20 @@ LogicalResult Distributor::cutWorkgroup(MaterializeInDestinationOp first,
     std::optional<int64_t> known = getConstantIntValue(size);
     if (tile != 1 && (!known || *known % tile != 0))
       length = affine::makeComposedFoldedAffineMin(rewriter, loc, least, {offset, size});
-    shared[i] = {offset, length};
+    shared[i] = Extent{offset, length};
   }
 
   // Rows one by one, except along the innermost dimension, whose elements are neighbours in memory.
   for (auto [i, extent] : llvm::enumerate(shared)) {
-    if (tileSizes[i] <= 0 || int64_t(i) == type.getRank() - 1)
+    if (!extent || int64_t(i) == type.getRank() - 1)
       continue;
-    if (getConstantIntValue(extent.size) == 1)
+    if (getConstantIntValue(extent->size) == 1)
       continue;
-    Value begin = getValueOrCreateConstantIndexOp(rewriter, loc, extent.offset);
-    OpFoldResult endOffset =
-        affine::makeComposedFoldedAffineApply(rewriter, loc, s0 + s1, {extent.offset, extent.size});
+    Value begin = getValueOrCreateConstantIndexOp(rewriter, loc, extent->offset);
+    OpFoldResult endOffset = affine::makeComposedFoldedAffineApply(
+        rewriter, loc, s0 + s1, {extent->offset, extent->size});
     Value end = getValueOrCreateConstantIndexOp(rewriter, loc, endOffset);
-    extent = {openLoop(begin, end).getInductionVar(), rewriter.getIndexAttr(1)};
+    extent = Extent{openLoop(begin, end).getInductionVar(), rewriter.getIndexAttr(1)};
   }
   return success();
 }
@@ -151,10 +151,11 @@ LogicalResult Distributor::computeTile(MaterializeInDestinationOp root) {
       strides(rank, rewriter.getIndexAttr(1));
   for (int64_t i = 0; i < rank; ++i)
     sizes.push_back(memref::getMixedSize(rewriter, loc, root.getDest(), i));
-  for (int64_t i = 0; i < std::min<int64_t>(rank, shared.size()); ++i) {
-    offsets[i] = shared[i].offset;
-    sizes[i] = shared[i].size;
-  }
+  for (int64_t i = 0; i < std::min<int64_t>(rank, shared.size()); ++i)
+    if (shared[i]) {
+      offsets[i] = shared[i]->offset;
+      sizes[i] = shared[i]->size;
+    }
 
   int64_t elements = 1;
   for (OpFoldResult size : sizes)
