@@ -71,8 +71,8 @@ def write_safetensors(path, tensors):
 
 def logits(bundle, ids, *arguments):
     """The prompt's logits from `moec run`."""
-    file = os.path.join(os.path.dirname(os.path.abspath(bundle)), "logits.npy")
-    prompt = os.path.join(os.path.dirname(os.path.abspath(bundle)), "prompt.npy")
+    stem = os.path.splitext(os.path.abspath(bundle))[0]
+    file, prompt = f"{stem}.logits.npy", f"{stem}.prompt.npy"
     np.save(prompt, np.asarray(ids, np.int32))
     moec("run", bundle, "--ids", "@" + prompt, "--max-tokens", 0, "--logits", file, *arguments)
     return np.load(file)
