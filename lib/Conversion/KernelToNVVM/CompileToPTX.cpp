@@ -55,6 +55,16 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+/// Loads from what nothing else points to and nobody writes would become loads of constants, which
+/// ptxas moves wherever it likes: also before a kernel has waited for the one that it overlaps with,
+/// and that one may still be writing there.
+static void keepLoadsInPlace(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel)
+      for (llvm::Argument &argument : function.args())
+        argument.removeAttr(llvm::Attribute::NoAlias);
+}
+
 /// The oldest PTX that has the instructions of the GPU: more drivers accept it. PTX 8.6 has the
 /// tensor copies to a single block's shared memory.
 static unsigned getPTXVersionNumber(const TargetDescription &target) {
@@ -103,6 +113,7 @@ FailureOr<std::string> mlir::moec::compileToPTX(ModuleOp module, const TargetDes
   llvmModule->setTargetTriple(machine->getTargetTriple());
   llvmModule->setDataLayout(machine->createDataLayout());
   optimize(*llvmModule, *machine);
+  keepLoadsInPlace(*llvmModule);
 
   SmallVector<char> text;
   llvm::raw_svector_ostream stream(text);
