@@ -38,7 +38,7 @@ def problems(name, record):
             found.append(f"{text} logits differ by {record[text]['rms']:.2%} of their standard deviation")
         if record[text]["wrong_argmax"]:
             found.append(f"{record[text]['wrong_argmax']} best tokens of the {text} prompt differ")
-    cuts = [*record["chunks"].values(), record["ragged"], record["ragged_decode"]]
+    cuts = [record["first_steps"], *record["chunks"].values(), record["ragged"], record["ragged_decode"]]
     if "-f32" in name and max(cuts) > 1e-4 or name.endswith("invariant") and max(cuts) > 0:
         found.append(f"cuts and batches change logits by {max(cuts):.2g}")
     if record["repetitions_differ"]:
@@ -112,4 +112,5 @@ def main():
     sys.exit(bool(failed or result["ops"]["failed"]))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -101,7 +101,10 @@ def check(library, bundle, data, device, full=True, graphs=True):
     reference = read_safetensors(f"{data}/reference.safetensors")
     texts = json.load(open(f"{data}/reference.json"))
     short = reference["short.tokens"]
+    # The first step of all: what it reads nothing has written before, so that a kernel that does not wait for the one before it shows.
+    first = prompt_logits(session, short[:8], chunk=1)
     logits = prompt_logits(session, short)
+    record["first_steps"] = float(np.abs(first - logits[:8]).max())
     record["short"] = differences(logits, reference["short.logits"])
     record["long"] = differences(prompt_logits(session, reference["long.tokens"])[-64:], reference["long.logits_last64"])
     record["chunks"] = {str(chunk): float(np.abs(prompt_logits(session, short, chunk) - logits).max()) for chunk in (1, 7, 16)}
