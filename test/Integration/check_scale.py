@@ -1,5 +1,5 @@
 """check_scale.py CHECKPOINT FOLDER: compiles a checkpoint of true size, and a slice of it for a GPU; opens the bundles. Says what came out,
-whether 2 GB of memory sufficed to compile and 200 MB to open, and prints times and memory."""
+whether 2 GiB of memory sufficed to compile and 200 MiB to open, and prints times and memory."""
 
 import json
 import os
@@ -23,16 +23,17 @@ def run(*command):
 
 
 def judge(memory, most):
-    return f"{most >> 20} MB suffice" if memory < most else f"{most >> 20} MB do not suffice: {memory >> 20}"
+    return f"{most >> 20} MiB suffice" if memory < most else f"{most >> 20} MiB do not suffice: {memory >> 20}"
 
 
 for name, options in (("cpu", []), ("cuda:sm_90a, layers 0-4", ["--target=cuda:sm_90a", "--layers=0-4"])):
     bundle = f"{folder}/model.moeb"
     subprocess.run(["rm", "-rf", bundle], check=True)
     _, seconds, memory = run("moec", "compile", checkpoint, "-o", bundle, *options)
-    text, open_seconds, open_memory = run("moert", "inspect", bundle, "--json")
+    _, open_seconds, open_memory = run("moert", "inspect", bundle)
+    text, _, _ = run("moert", "inspect", bundle, "--json")
     model = json.loads(text.splitlines()[-1])["language_model"]
     print(f"{name}: {model['layers']} layers, {model['expert_layers']} with {model['experts']} experts, {model['experts_per_token']} for a token; "
           f"{model['bytes_per_token']} bytes a token, {model['bytes_per_sequence']} a sequence")
     print(f"{name}: compiled, {judge(memory, 2 << 30)}; opened, {judge(open_memory, 200 << 20)}")
-    print(f"{name}: compiled in {seconds:.1f} s with {memory >> 20} MB, opened in {open_seconds:.2f} s with {open_memory >> 20} MB", flush=True)
+    print(f"{name}: compiled in {seconds:.1f} s with {memory >> 20} MiB, opened in {open_seconds:.2f} s with {open_memory >> 20} MiB", flush=True)
